@@ -33,9 +33,9 @@ namespace leat {
 ///           child every call fails. REQUIRES of each call: not moved from.
 class BatchReader {
  public:
-  /// Opens the dataset at `url` (s3://, gs://, http(s)://, file:// or a path), lists
-  /// its objects if it has no catalogue yet, and starts the threads. Blocks;
-  /// `stop` ends the waiting.
+  /// Opens the dataset at `url` (s3://, gs://, az://, http(s)://, file:// or a
+  /// path), lists its objects if it has no catalogue yet, and starts the
+  /// threads. Blocks; `stop` ends the waiting.
   ///
   /// Errors:
   ///   kInvalidArgument  an option or a URL that cannot be, named with its

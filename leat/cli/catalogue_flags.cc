@@ -53,7 +53,8 @@ Result<CatalogueOptions> RefreshFlag::catalogue_options() const {
 }
 
 void CatalogueFlags::add_to(CLI::App& app) {
-  app.add_option("URL", url, "s3://, gs://, http(s)://, file:// or a path")
+  app.add_option("URL", url,
+                 "s3://, gs://, az://, http(s)://, file:// or a path")
       ->required();
   store.add_to(app);
   refresh.add_to(app);

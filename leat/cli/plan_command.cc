@@ -308,7 +308,7 @@ void add_job_flags(CLI::App& app, PlanFlags& flags) {
 std::function<Result<void>(CommandContext&)> add_plan(CLI::App& app) {
   auto flags = std::make_shared<PlanFlags>();
   app.add_option("URL", flags->dataset.url,
-                 "s3://, gs://, http(s)://, file:// or a path");
+                 "s3://, gs://, az://, http(s)://, file:// or a path");
   app.add_option("--simulate", flags->simulate_file,
                  "run the jobs that a TOML file describes instead");
   CLI::App* const of_a_dataset = app.add_option_group("of a dataset");

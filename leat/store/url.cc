@@ -53,18 +53,15 @@ void drop_slashes_at_end(std::string& path, std::size_t keep) {
   while (path.size() > keep && path.back() == '/') path.pop_back();
 }
 
-/// Names other systems' URLs, and how to read their data all the same. Empty
-/// for a scheme that is none of them.
-std::string_view place_we_do_not_read(std::string_view scheme,
-                                      std::string_view authority) {
+/// How to write a URL that other systems write so. Empty for all others.
+std::string_view our_spelling_of(std::string_view scheme,
+                                 std::string_view authority) {
   constexpr std::string_view kAzure =
-      "Azure Blob Storage is not supported yet; mount the container "
-      "(blobfuse2) "
-      "and give the path, put an S3 gateway in front of it and give s3:// with "
-      "storage_options={\"endpoint_url\": …} (--endpoint-url), or copy the "
-      "data to a bucket";
-  constexpr std::array<std::string_view, 8> kAzureSchemes = {
-      "az", "azure", "adl", "abfs", "abfss", "wasb", "wasbs", "azblob"};
+      "write az://CONTAINER/PREFIX for Azure Blob Storage and set "
+      "AZURE_STORAGE_ACCOUNT_NAME, or write "
+      "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX";
+  constexpr std::array<std::string_view, 6> kAzureSchemes = {
+      "azure", "adl", "abfs", "wasb", "wasbs", "azblob"};
   if (std::ranges::find(kAzureSchemes, scheme) != kAzureSchemes.end()) {
     return kAzure;
   }
@@ -105,6 +102,13 @@ bool is_authority(std::string_view text) {
                      [](char c) { return c >= '0' && c <= '9'; });
 }
 
+/// True for "bucket@host", with its '@' at `at`.
+bool names_bucket_and_host(std::string_view text, std::size_t at) {
+  return at != std::string_view::npos && at > 0 &&
+         text.substr(0, at).find(':') == std::string_view::npos &&
+         at + 1 < text.size() && is_authority(text.substr(at + 1));
+}
+
 }  // namespace
 
 const UrlScheme* find_url_scheme(std::string_view name) {
@@ -132,7 +136,7 @@ std::string Url::text() const {
 std::string Url::bucket() const {
   const UrlForm form = form_of(scheme);
   if (form == UrlForm::kPath) return "";
-  if (form == UrlForm::kBucket) return scheme + "://" + authority;
+  if (form != UrlForm::kHost) return scheme + "://" + authority;
   std::string host = lower(authority);
   const std::string_view port = scheme == "https" ? ":443" : ":80";
   if (host.ends_with(port)) host.resize(host.size() - port.size());
@@ -149,10 +153,9 @@ Result<Url> parse_url(std::string_view text) {
 
   Url url{.scheme = lower(text.substr(0, colon)), .authority = "", .path = ""};
   std::string_view rest = text.substr(colon + 3);
-  const auto elsewhere =
-      place_we_do_not_read(url.scheme, rest.substr(0, rest.find('/')));
-  if (!elsewhere.empty()) {
-    return Error(ErrorCode::kInvalidArgument, std::string(elsewhere));
+  const auto ours = our_spelling_of(url.scheme, rest.substr(0, rest.find('/')));
+  if (!ours.empty()) {
+    return Error(ErrorCode::kInvalidArgument, std::string(ours));
   }
   const UrlScheme* const scheme = find_url_scheme(url.scheme);
   if (scheme == nullptr) {
@@ -172,7 +175,15 @@ Result<Url> parse_url(std::string_view text) {
   url.authority = rest.substr(0, slash);
   url.path = rest.substr(slash);
   // Before anything that would show the text: it may hold a secret.
-  if (url.authority.find('@') != std::string::npos) {
+  const std::size_t at = url.authority.find('@');
+  if (scheme->form == UrlForm::kInHost) {
+    if (!names_bucket_and_host(url.authority, at)) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("write {}://CONTAINER@ACCOUNT.dfs.core.windows."
+                               "net/PREFIX",
+                               url.scheme));
+    }
+  } else if (at != std::string::npos) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("a {}:// URL holds a user name or password; put "
                              "credentials in the environment instead",

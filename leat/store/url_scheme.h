@@ -10,6 +10,7 @@ namespace leat {
 /// How a URL of a scheme is written.
 enum class UrlForm : std::uint8_t {
   kBucket,  ///< scheme://bucket/prefix; any characters in the prefix.
+  kInHost,  ///< scheme://bucket@host/prefix; the same.
   kHost,    ///< scheme://host:port/path, without a query or a fragment.
   kPath,    ///< scheme:///path, or the path alone.
 };

@@ -197,11 +197,11 @@ def test_a_server_that_never_answers_is_said_before_a_start_gives_up(caplog):
 
 
 @pytest.mark.parametrize(("url", "words"), [
-    ("https://account.blob.core.windows.net/container", ("Azure", 'storage_options={"endpoint_url":')),
-    ("abfss://container@account.dfs.core.windows.net/data", ("Azure", "blobfuse2")),
+    ("https://account.blob.core.windows.net/container", ("az://", "abfss://")),
+    ("wasbs://container@account.blob.core.windows.net/data", ("az://", "AZURE_STORAGE_ACCOUNT_NAME")),
     ("gcs://bucket/data", ("write gs://",)),
 ])
-def test_places_that_are_not_read_say_how_to_come_to_them(url, words):
+def test_urls_of_other_systems_say_how_they_are_written_here(url, words):
     with told(leat.InvalidArgument, *words, within=1):
         leat.Dataset(url)
 

@@ -20,6 +20,8 @@ std::span<const UrlScheme> url_schemes() {
   static constexpr std::array kSchemes = {
       UrlScheme{"s3", UrlForm::kBucket, EtagMaker::kHttpServer},
       UrlScheme{"gs", UrlForm::kBucket, EtagMaker::kAnother},
+      UrlScheme{"az", UrlForm::kBucket, EtagMaker::kAnother},
+      UrlScheme{"abfss", UrlForm::kInHost, EtagMaker::kAnother},
       UrlScheme{"http", UrlForm::kHost, EtagMaker::kHttpServer},
       UrlScheme{"https", UrlForm::kHost, EtagMaker::kHttpServer},
       UrlScheme{"file", UrlForm::kPath, EtagMaker::kFileSystem},

@@ -5,6 +5,8 @@
 #define LEAT_SCHEMES(ROW) \
   ROW(kS3Scheme)          \
   ROW(kGsScheme)          \
+  ROW(kAzScheme)          \
+  ROW(kAbfssScheme)       \
   ROW(kHttpScheme)        \
   ROW(kHttpsScheme)       \
   ROW(kFileScheme)

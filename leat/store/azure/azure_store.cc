@@ -1,0 +1,262 @@
+#include "leat/store/azure/azure_store.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+#include "leat/base/text.h"
+#include "leat/store/azure/replies.h"
+#include "leat/store/azure/shared_key.h"
+#include "leat/store/cloud/authorized_http.h"
+#include "leat/store/cloud/checks.h"
+#include "leat/store/cloud/list_past.h"
+#include "leat/store/cloud/uri.h"
+#include "leat/store/http/last_modified.h"
+#include "leat/store/http/status.h"
+
+namespace leat {
+namespace {
+
+constexpr std::size_t kMostErrorBytes = 64 << 10;
+constexpr std::size_t kMostListBytes = 16 << 20;
+constexpr std::string_view kVersion = "x-ms-version: 2021-08-06";
+/// Azure takes signatures of 15 minutes around its own time.
+constexpr std::chrono::minutes kClockNoise{1};
+
+std::unique_ptr<RefreshingCredentials> credentials_of(
+    const AzureSettings& settings) {
+  if (!settings.credentials && !settings.provider) return nullptr;
+  RefreshingCredentials::Options options;
+  if (settings.credentials) {
+    options.initial = TimedCredentials{*settings.credentials};
+  }
+  options.provider = settings.provider;
+  options.turn_path = settings.turn_path;
+  return std::make_unique<RefreshingCredentials>(std::move(options));
+}
+
+Error no_key() {
+  return Error(ErrorCode::kInvalidArgument, "an object needs a key");
+}
+
+class AzureStore final : public Store {
+ public:
+  AzureStore(std::string_view container, std::string url,
+             const AzureSettings& settings, std::unique_ptr<HttpClient> http,
+             WallNow now)
+      : url_(std::move(url)),
+        base_url_(fmt::format("{}/{}", settings.endpoint.url(), container)),
+        now_(std::move(now)),
+        http_(
+            credentials_of(settings),
+            [this](const Credentials& who, HttpRequest& request) {
+              authorize(who, request);
+            },
+            std::move(http)) {}
+
+  void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
+  Result<ListPage> list(const ListRequest& request,
+                        std::stop_token stop) override;
+  Result<ObjectInfo> write(std::string_view key,
+                           std::span<const std::byte> bytes,
+                           std::stop_token stop) override;
+  Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override;
+
+  StoreTraits traits() const override {
+    return {.best_read_bytes = 8 << 20,
+            .can_list = true,
+            .can_write = true,
+            .has_etags = true,
+            .lists_in_order = false};
+  }
+
+  std::string url_of(std::string_view key) const override {
+    return shown_url(url_ + "/", key);
+  }
+
+ private:
+  HttpRequest request_for(std::string method, std::string_view key) const;
+  void authorize(const Credentials& who, HttpRequest& request) const;
+  Result<void> judge_read(const ReadRequest& request,
+                          Result<AuthorizedReply> reply);
+  Error error_of(const AuthorizedReply& reply, std::string doing);
+  bool adopt_server_time(const HttpReply& reply);
+  /// Sends, waits, and turns what is no success into its error.
+  Result<HttpReply> ask(HttpRequest request, const std::string& doing,
+                        const std::stop_token& stop);
+  Result<ListPage> list_page(const ListRequest& request,
+                             const std::stop_token& stop);
+
+  const std::string url_;
+  const std::string base_url_;
+  const WallNow now_;
+  std::atomic<std::chrono::seconds::rep> clock_offset_ = 0;
+  AuthorizedHttp http_;  // Last: its callbacks use the rest.
+};
+
+HttpRequest AzureStore::request_for(std::string method,
+                                    std::string_view key) const {
+  HttpRequest request;
+  request.method = std::move(method);
+  request.url = base_url_;
+  if (!key.empty()) {
+    request.url += '/';
+    append_uri_encoded(request.url, key, Slash::kKeep);
+  }
+  request.headers.emplace_back(kVersion);
+  request.most_body_bytes = kMostErrorBytes;
+  return request;
+}
+
+void AzureStore::authorize(const Credentials& who, HttpRequest& request) const {
+  const auto seconds = now_().time_since_epoch().count() +
+                       clock_offset_.load(std::memory_order_relaxed);
+  request.headers.push_back("x-ms-date: " + http_date(seconds));
+  if (!who.bearer_token.empty()) return send_bearer_token(who, request);
+  if (!who.secret_access_key.empty()) return sign_with_shared_key(who, request);
+  const bool has_query = request.url.find('?') != std::string::npos;
+  request.url.append(has_query ? "&" : "?").append(who.session_token);
+}
+
+void AzureStore::read(ReadRequest request, std::stop_token stop,
+                      ReadDone done) {
+  if (auto checked = check_read(request); !checked) {
+    return done(std::move(checked).error().while_doing(
+        reading(url_of(request.object.key), request)));
+  }
+  HttpRequest get = request_for("GET", request.object.key);
+  get.headers.push_back(
+      fmt::format("Range: bytes={}-{}", request.offset,
+                  request.offset + (request.into.size() - 1)));
+  if (!request.object.etag.empty()) {
+    get.headers.push_back("If-Match: " + request.object.etag);
+  }
+  get.into = request.into;
+  http_.send(std::move(get), std::move(stop),
+             [this, request = std::move(request),
+              done = std::move(done)](Result<AuthorizedReply> reply) {
+               done(judge_read(request, std::move(reply)));
+             });
+}
+
+Result<void> AzureStore::judge_read(const ReadRequest& request,
+                                    Result<AuthorizedReply> reply) {
+  std::string doing = reading(url_of(request.object.key), request);
+  if (!reply) return std::move(reply).error().while_doing(doing);
+  if (!is_success(reply->http.status)) {
+    return error_of(*reply, std::move(doing));
+  }
+  if (auto right =
+          check_range_reply(reply->http, request.offset, request.into.size());
+      !right) {
+    return std::move(right).error().while_doing(doing);
+  }
+  const std::string_view etag = reply->http.header("etag");
+  if (!request.object.etag.empty() && !etag.empty() &&
+      etag != request.object.etag) {
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("{}: the object changed since it was indexed (its "
+                             "ETag is no longer {}); index again",
+                             doing, request.object.etag));
+  }
+  return {};
+}
+
+Error AzureStore::error_of(const AuthorizedReply& reply, std::string doing) {
+  return error_from_azure(
+      reply.http,
+      {.doing = std::move(doing),
+       .is_anonymous = !http_.has_credentials(),
+       .may_succeed_now = reply.has_newer || adopt_server_time(reply.http)});
+}
+
+/// True if the request was refused for a wrong clock, and is not the next time.
+bool AzureStore::adopt_server_time(const HttpReply& reply) {
+  if (reply.status != 403 ||
+      azure_error_code(reply) != "AuthenticationFailed") {
+    return false;
+  }
+  const auto theirs = parse_http_date(reply.header("date"));
+  if (!theirs) return false;
+  const std::chrono::seconds offset = *theirs - now_();
+  const std::chrono::seconds before(clock_offset_.exchange(offset.count()));
+  return std::chrono::abs(offset - before) > kClockNoise;
+}
+
+Result<HttpReply> AzureStore::ask(HttpRequest request, const std::string& doing,
+                                  const std::stop_token& stop) {
+  Result<AuthorizedReply> reply = http_.send_and_wait(std::move(request), stop);
+  if (!reply) return std::move(reply).error().while_doing(doing);
+  if (!is_success(reply->http.status)) return error_of(*reply, doing);
+  return std::move(reply->http);
+}
+
+Result<ListPage> AzureStore::list_page(const ListRequest& request,
+                                       const std::stop_token& stop) {
+  QueryPairs query = {{"restype", "container"}, {"comp", "list"}};
+  if (!request.prefix.empty()) query.emplace_back("prefix", request.prefix);
+  if (!request.delimiter.empty()) {
+    query.emplace_back("delimiter", request.delimiter);
+  }
+  if (!request.resume.empty()) query.emplace_back("marker", request.resume);
+  const std::string doing = fmt::format("listing {}", url_of(request.prefix));
+  HttpRequest get = request_for("GET", "");
+  get.url += "?" + canonical_query(query);
+  get.most_body_bytes = kMostListBytes;
+  LEAT_TRY(const HttpReply reply, ask(std::move(get), doing, stop));
+  Result<ListPage> page = parse_azure_list(reply.body, request.prefix);
+  if (!page) return std::move(page).error().while_doing(doing);
+  return page;
+}
+
+Result<ListPage> AzureStore::list(const ListRequest& request,
+                                  std::stop_token stop) {
+  return list_past(
+      request, [&](const ListRequest& next) { return list_page(next, stop); });
+}
+
+Result<ObjectInfo> AzureStore::write(std::string_view key,
+                                     std::span<const std::byte> bytes,
+                                     std::stop_token stop) {
+  if (key.empty()) return no_key();
+  HttpRequest put = request_for("PUT", key);
+  put.headers.emplace_back("x-ms-blob-type: BlockBlob");
+  put.headers.emplace_back("Content-Type: application/octet-stream");
+  put.body = bytes;
+  LEAT_TRY(const HttpReply reply,
+           ask(std::move(put), fmt::format("writing {}", url_of(key)), stop));
+  return ObjectInfo{.key = std::string(key),
+                    .size_bytes = bytes.size(),
+                    .etag = std::string(reply.header("etag"))};
+}
+
+Result<ObjectInfo> AzureStore::stat(std::string_view key,
+                                    std::stop_token stop) {
+  if (key.empty()) return no_key();
+  const std::string doing = fmt::format("asking for {}", url_of(key));
+  LEAT_TRY(const HttpReply reply, ask(request_for("HEAD", key), doing, stop));
+  const auto size = number_from<std::uint64_t>(reply.header("content-length"));
+  if (!size) {
+    return Error(ErrorCode::kUnavailable,
+                 fmt::format("{}: the reply has no size", doing));
+  }
+  return ObjectInfo{
+      .key = std::string(key),
+      .size_bytes = *size,
+      .etag = std::string(reply.header("etag")),
+      .modified_at = parse_last_modified(reply.header("last-modified"))};
+}
+
+}  // namespace
+
+std::unique_ptr<Store> open_azure_store(std::string_view container,
+                                        std::string url, AzureSettings settings,
+                                        std::unique_ptr<HttpClient> http,
+                                        WallNow now) {
+  return std::make_unique<AzureStore>(container, std::move(url), settings,
+                                      std::move(http), std::move(now));
+}
+
+}  // namespace leat
