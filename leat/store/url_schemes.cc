@@ -13,6 +13,7 @@ std::span<const UrlScheme> url_schemes() {
       UrlScheme{"gs", UrlForm::kBucket, EtagMaker::kAnother},
       UrlScheme{"az", UrlForm::kBucket, EtagMaker::kAnother},
       UrlScheme{"abfss", UrlForm::kInHost, EtagMaker::kAnother},
+      UrlScheme{"hf", UrlForm::kBucket, EtagMaker::kAnother},
       UrlScheme{"http", UrlForm::kHost, EtagMaker::kHttpServer},
       UrlScheme{"https", UrlForm::kHost, EtagMaker::kHttpServer},
       UrlScheme{"file", UrlForm::kPath, EtagMaker::kFileSystem},

@@ -30,6 +30,8 @@ class Cloud:
         self.tokens_given = 0
         self.requests: list[str] = []
         self.url = ""
+        self.cdn = ""
+        self.tokens_astray = 0
 
     def version(self, key: str) -> str:
         return str(int(hashlib.md5(self.objects[key]).hexdigest()[:12], 16) + 1)
@@ -163,6 +165,54 @@ class AzureHandler(Handler):
                         f"<NextMarker>{escape(last)}</NextMarker></EnumerationResults>".encode())
 
 
+class HubHandler(Handler):
+    """The Hugging Face Hub's API for the dataset `me/ds`; /cdn/ stands for the network that delivers its files."""
+
+    def refuse(self, status: int, code: str) -> None:
+        self.reply(status, b"", X_Error_Code=code)
+
+    def hash_of(self, key: str) -> str:
+        return hashlib.sha256(self.cloud.objects[key]).hexdigest()
+
+    def entry(self, key: str) -> dict:
+        size = len(self.cloud.objects[key])
+        return {"type": "file", "path": key, "size": 130, "oid": "0" * 40, "lfs": {"oid": self.hash_of(key), "size": size}}
+
+    def answer(self, value: list, **headers: str) -> None:
+        self.reply(200, json.dumps(value).encode(), Content_Type="application/json", **headers)
+
+    def do_POST(self) -> None:
+        path, _ = self.asked()
+        form = urllib.parse.parse_qs(self.body().decode())
+        if self.headers.get("Authorization") != "Bearer HUBSECRET":
+            return self.refuse(401, "RepoNotFound")
+        self.answer([self.entry(key) for key in form["paths"] if key in self.cloud.objects])
+
+    def do_GET(self) -> None:
+        path, query = self.asked()
+        if path.startswith("/cdn/"):
+            self.cloud.tokens_astray += "Authorization" in self.headers
+            return self.send_range(urllib.parse.unquote(path.removeprefix("/cdn/")))
+        if self.headers.get("Authorization") != "Bearer HUBSECRET":
+            return self.refuse(401, "RepoNotFound")
+        tree = "/api/datasets/me/ds/tree/main"
+        if path.startswith(tree):
+            folder = urllib.parse.unquote(path.removeprefix(tree)).lstrip("/")
+            within = {"prefix": folder + "/" if folder else ""}
+            if query["recursive"] == "false":
+                within["delimiter"] = "/"
+            keys, folders, last = self.cloud.page(within, query.get("cursor", ""))
+            if not keys and not folders:
+                return self.refuse(404, "EntryNotFound")
+            more = {"Link": f'<{self.cloud.url}{tree}?cursor={urllib.parse.quote(last, safe="")}>; rel="next"'} if last else {}
+            return self.answer([self.entry(key) for key in keys]
+                               + [{"type": "directory", "path": name.rstrip("/")} for name in folders], **more)
+        key = urllib.parse.unquote(path.removeprefix("/datasets/me/ds/resolve/main/"))
+        if key not in self.cloud.objects:
+            return self.refuse(404, "EntryNotFound")
+        self.reply(302, b"", Location=f"{self.cloud.cdn}/cdn/{urllib.parse.quote(key)}", X_Linked_ETag=f'"{self.hash_of(key)}"')
+
+
 class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256  # A loader opens many connections at once.
@@ -170,13 +220,15 @@ class Server(ThreadingHTTPServer):
 
 @contextlib.contextmanager
 def serving(handler: type[Handler], folder: pathlib.Path) -> Iterator[Cloud]:
-    """The folder in a cloud of its own at `Cloud.url`."""
+    """The folder in a cloud of its own at `Cloud.url`; `Cloud.cdn` is another server of the same."""
     cloud = Cloud(folder)
-    server = Server(("127.0.0.1", 0), type("Bound", (handler,), {"cloud": cloud}))
-    cloud.url = f"http://127.0.0.1:{server.server_address[1]}"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    servers = [Server(("127.0.0.1", 0), type("Bound", (handler,), {"cloud": cloud})) for _ in range(2)]
+    cloud.url, cloud.cdn = (f"http://127.0.0.1:{server.server_address[1]}" for server in servers)
+    for server in servers:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield cloud
     finally:
-        server.shutdown()
-        server.server_close()
+        for server in servers:
+            server.shutdown()
+            server.server_close()

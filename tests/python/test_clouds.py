@@ -14,7 +14,7 @@ import urllib.request
 import pytest
 
 import leat
-from fake_clouds import AzureHandler, GoogleHandler, serving
+from fake_clouds import AzureHandler, GoogleHandler, HubHandler, serving
 from leat.ops import DecodeImage
 from small_datasets import make_pictures
 
@@ -123,6 +123,28 @@ def test_azure_refuses_and_no_secret_is_said(folder, monkeypatch):
 def test_azure_without_an_account_says_what_to_set():
     with pytest.raises(leat.InvalidArgument, match="AZURE_STORAGE_ACCOUNT_NAME.*abfss://"):
         leat.Loader("az://container", **OPTIONS)
+
+
+# --- the Hugging Face Hub -----------------------------------------------------
+
+
+def test_hub(folder, expected, monkeypatch):
+    with serving(HubHandler, folder.parent) as cloud:
+        monkeypatch.setenv("HF_ENDPOINT", cloud.url)
+        monkeypatch.setenv("HF_TOKEN", "HUBSECRET")
+        assert hashes(leat.Loader(f"hf://datasets/me/ds/{folder.name}", **OPTIONS)) == expected
+        assert hashes(leat.Loader(f"hf://datasets/me/ds@main/{folder.name}", **OPTIONS)) == expected
+        assert cloud.tokens_astray == 0
+
+        monkeypatch.setenv("HF_TOKEN", "ANOTHERSECRET")
+        with pytest.raises(leat.PermissionDenied, match="hf://datasets/me/ds.*RepoNotFound") as raised:
+            leat.Loader("hf://datasets/me/ds", **OPTIONS)
+        assert "SECRET" not in str(raised.value)
+
+
+def test_hub_reads_datasets_alone():
+    with pytest.raises(leat.InvalidArgument, match="hf://datasets/OWNER/NAME"):
+        leat.Loader("hf://openai/whisper", **OPTIONS)
 
 
 # --- emulators, where they are ------------------------------------------------

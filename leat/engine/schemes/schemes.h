@@ -7,6 +7,7 @@
   ROW(kGsScheme)          \
   ROW(kAzScheme)          \
   ROW(kAbfssScheme)       \
+  ROW(kHfScheme)          \
   ROW(kHttpScheme)        \
   ROW(kHttpsScheme)       \
   ROW(kFileScheme)
