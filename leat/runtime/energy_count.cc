@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
@@ -16,7 +17,7 @@ EnergyCount::EnergyCount(const std::string& library,
   void* const found = ::dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (found == nullptr) return;
   ::dlclose(found);
-  search_ = std::jthread([this, library] {
+  search_ = start_thread([this, library] {
     name_this_thread("leat-nvml");
     auto meter = std::make_unique<AcceleratorEnergyMeter>(library);
     const MutexLock lock(mutex_);

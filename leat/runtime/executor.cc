@@ -1,15 +1,25 @@
 #include "leat/runtime/executor.h"
 
+#include <fmt/format.h>
 #include <pthread.h>
+
 #include <ctime>
 
 #include <algorithm>
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/runtime/log.h"
+#include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
+
+namespace {
+thread_local const Executor* executor_here = nullptr;
+}  // namespace
+
+const Executor* Executor::here() { return executor_here; }
 
 Executor::Executor(std::string name, std::size_t threads, Metrics* metrics,
                    std::size_t most)
@@ -25,10 +35,21 @@ Executor::Executor(std::string name, std::size_t threads, Metrics* metrics,
 void Executor::make_threads() {
   while (threads_.size() < active_) {
     const std::size_t i = threads_.size();
-    threads_.emplace_back([this, i](const std::stop_token& stop) {
+    const auto work = [this, i](const std::stop_token& stop) {
       name_this_thread(name_ + "-" + std::to_string(i));
       run(i, stop);
-    });
+    };
+    if (try_start_thread(threads_, work)) continue;
+    if (i == 0) {
+      threads_.push_back(start_thread(work));
+      continue;
+    }
+    // The next set_active() tries again.
+    if (!std::exchange(has_complained_, true)) {
+      log_warning(fmt::format("{} threads of {} work: {}", i, active_,
+                              no_threads_text()));
+    }
+    return;
   }
 }
 
@@ -90,6 +111,7 @@ Executor::Work Executor::work() const {
 }
 
 void Executor::run(std::size_t thread, const std::stop_token& stop) {
+  executor_here = this;
   MutexLock lock(mutex_);
   TimePoint ended{};       // The task before.
   bool has_waited = true;  // Since then.

@@ -50,11 +50,15 @@ class Executor {
   /// Queues `task`; smaller `order` runs sooner, equal ones as they came.
   void submit(std::uint64_t order, Task task);
 
+  /// The executor whose thread calls this; null on any other thread.
+  static const Executor* here();
+
   /// The most threads that may ever work.
   std::size_t threads() const { return most_; }
 
   /// The number of threads that may work from now on; a running task is
-  /// finished first. Threads are created when they are first needed.
+  /// finished first. Threads are created when they are first needed; where the
+  /// system has no more, fewer work, which is said once.
   /// REQUIRES: in [1, threads()].
   void set_active(std::size_t threads);
   std::size_t active() const;
@@ -90,6 +94,7 @@ class Executor {
   std::priority_queue<Waiting> waiting_ LEAT_GUARDED_BY(mutex_);
   std::uint64_t arrivals_ LEAT_GUARDED_BY(mutex_) = 0;
   std::size_t active_ LEAT_GUARDED_BY(mutex_);
+  bool has_complained_ LEAT_GUARDED_BY(mutex_) = false;
   std::size_t running_ LEAT_GUARDED_BY(mutex_) = 0;
   std::uint64_t tasks_ LEAT_GUARDED_BY(mutex_) = 0;
   Nanoseconds busy_ LEAT_GUARDED_BY(mutex_){0};

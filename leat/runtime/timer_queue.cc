@@ -2,16 +2,17 @@
 
 #include <utility>
 
+#include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
 
 TimerQueue::TimerQueue(std::string thread_name)
-    : thread_(
+    : thread_(start_thread(
           [this, name = std::move(thread_name)](const std::stop_token& stop) {
             name_this_thread(name);
             run(stop);
-          }) {}
+          })) {}
 
 TimerQueue::~TimerQueue() = default;
 
