@@ -44,7 +44,9 @@ Result<void> make_private(const std::string& folder) {
   if (::lstat(folder.c_str(), &now) != 0) return failed("looking at " + folder);
   if (!is_private(folder)) {
     return Error(ErrorCode::kPermissionDenied,
-                 folder + " is open to others; remove it");
+                 fmt::format("{} is open to others: user {} owns it, with mode "
+                             "{:04o}; remove it",
+                             folder, now.st_uid, now.st_mode & 07777));
   }
   return {};
 }

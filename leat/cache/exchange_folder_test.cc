@@ -90,5 +90,20 @@ TEST_F(ExchangeFolderTest, AFileThatNobodyKnowsKeepsItsFolder) {
   EXPECT_TRUE(std::filesystem::exists(folder + "/notes.txt"));
 }
 
+TEST_F(ExchangeFolderTest, OneThatOthersCanEnterIsNotUsed) {
+  const std::string folder = base_ + "/leat-ram-open";
+  ASSERT_EQ(::mkdir(folder.c_str(), 0700), 0);
+  ASSERT_EQ(::chmod(folder.c_str(), 0711), 0);
+  std::string path;
+
+  const auto listener = listen_in(folder, path);
+
+  ASSERT_FALSE(listener);
+  EXPECT_EQ(listener.error().code(), ErrorCode::kPermissionDenied);
+  EXPECT_NE(listener.error().message().find("mode 0711; remove it"),
+            std::string::npos)
+      << listener.error().message();
+}
+
 }  // namespace
 }  // namespace leat

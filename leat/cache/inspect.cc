@@ -83,7 +83,7 @@ SegmentReport inspect(const std::string& path, Bodies bodies, FileOps& ops,
                       const std::stop_token& stop) {
   SegmentReport report{.path = path,
                        .allocated_bytes = allocated_bytes_of(path)};
-  SegmentFiles::Opened file{.fd = OwnedFd(ops.open(path, O_RDONLY, 0))};
+  SegmentFiles::Opened file{.fd = OwnedFd(ops.open(path, O_RDONLY | O_NOFOLLOW, 0))};
   const int fd = file.fd.get();
   report.is_in_use = file.fd && !is_free(fd);
   const auto state = file.fd ? Segment::state_of(fd, ops) : std::nullopt;
@@ -129,7 +129,7 @@ Result<ClearReport> clear_cache(const std::string& folder, FileOps& ops) {
   LEAT_TRY(const std::vector<std::string> paths, paths_of(folder));
   ClearReport report;
   for (const std::string& path : paths) {
-    const OwnedFd fd(ops.open(path, O_RDONLY, 0));
+    const OwnedFd fd(ops.open(path, O_RDONLY | O_NOFOLLOW, 0));
     if (fd.get() == -ENOENT) continue;
     if (fd && !try_lock_segment(fd.get())) {
       ++report.in_use;

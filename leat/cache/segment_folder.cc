@@ -22,6 +22,7 @@
 #include <system_error>
 
 #include "leat/cache/segment_files.h"
+#include "leat/runtime/trust.h"
 
 namespace leat {
 namespace {
@@ -83,12 +84,15 @@ class SegmentFolder final : public SegmentFiles {
 
   Result<Opened> open(std::uint64_t id) override {
     const std::string name = path_of(id, kMade);
-    Opened opened{.fd = OwnedFd(ops_.open(name, O_RDWR, 0)),
+    Opened opened{.fd = OwnedFd(ops_.open(name, O_RDWR | O_NOFOLLOW, 0)),
                   .is_writable = true};
     if (opened.fd.get() == -EACCES || opened.fd.get() == -EROFS) {
-      opened = {.fd = OwnedFd(ops_.open(name, O_RDONLY, 0))};
+      opened = {.fd = OwnedFd(ops_.open(name, O_RDONLY | O_NOFOLLOW, 0))};
     }
     if (!opened.fd) return failed(opened.fd.get(), "opening " + name);
+    if (!is_trusted_file(opened.fd.get(), name)) {
+      return failed(-EPERM, "opening " + name);
+    }
     return opened;
   }
 
@@ -133,7 +137,7 @@ class SegmentFolder final : public SegmentFiles {
 
   void clean(std::uint64_t id) {
     const std::string name = path_of(id, kNew);
-    const OwnedFd fd(ops_.open(name, O_RDONLY, 0));
+    const OwnedFd fd(ops_.open(name, O_RDONLY | O_NOFOLLOW, 0));
     struct stat now {};
     // With the lock ours and the name still its own, nobody will rename it.
     if (fd && try_lock_segment(fd.get()) && ::stat(name.c_str(), &now) == 0) {
@@ -204,9 +208,7 @@ Error file_error(int negated_errno, std::string doing) {
 Result<std::unique_ptr<SegmentFiles>> open_segment_folder(std::string path,
                                                           FileOps& ops) {
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) return file_error(-error.value(), "making the folder " + path);
+  LEAT_TRY_VOID(make_own_folder(path));
   return std::unique_ptr<SegmentFiles>(
       std::make_unique<SegmentFolder>(std::move(path), ops));
 }

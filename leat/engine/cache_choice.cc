@@ -16,6 +16,7 @@
 #include "leat/cache/segment_format.h"
 #include "leat/engine/caches.h"
 #include "leat/plan/cache_policy_kind.h"
+#include "leat/runtime/trust.h"
 
 namespace leat {
 namespace {
@@ -87,6 +88,16 @@ void choose_sizes(CacheOptions& options, const CacheNeeds& needs,
   }
 }
 
+/// Anyone who can write there could choose what the job trains on.
+void leave_untrusted_folder(CacheOptions& options) {
+  if (options.disk.empty() ||
+      is_trusted_folder(options.disk, "the cache's disk=")) {
+    return;
+  }
+  options.disk.clear();
+  options.disk_limit_bytes.reset();
+}
+
 Result<void> check_policy(const CacheOptions& options) {
   const CachePolicyKind* kind = find_cache_policy_kind(options.policy);
   if (kind == nullptr) {
@@ -136,12 +147,16 @@ Result<CacheOptions> choose_cache(const CacheOptions& options,
   LEAT_TRY_VOID(check_placement(chosen));
   if (chosen.is_auto) {
     choose_sizes(chosen, needs, limits, env);
+    leave_untrusted_folder(chosen);
     return chosen;
   }
   if (!chosen.peers.empty() && chosen.peer_patience <= Nanoseconds(0)) {
     return refuse(
         "peer_patience= of 0 gives every server up before it can answer; give "
         "it a time, such as \"100ms\"");
+  }
+  if (chosen.peer_secret.empty()) {
+    chosen.peer_secret = value_of(env, "LEAT_PEER_SECRET").value_or("");
   }
   if (chosen.is_shared && chosen.ram_bytes == 0 && chosen.disk.empty()) {
     return refuse("shared=True shares ram= and disk=; give one of them");
@@ -160,12 +175,20 @@ Result<CacheOptions> choose_cache(const CacheOptions& options,
   if (!chosen.disk.empty() && !chosen.disk_limit_bytes) {
     chosen.disk_limit_bytes = free_disk_bytes(chosen.disk) / 2;
   }
+  leave_untrusted_folder(chosen);
   return chosen;
 }
 
 std::vector<std::string> doubts_about(const CacheOptions& options,
                                       const Limits& limits) {
   std::vector<std::string> doubts;
+  if (!options.peers.empty() && options.peer_secret.empty()) {
+    doubts.emplace_back(
+        "the cache's peers= are used without a secret of the job: whoever "
+        "reaches these servers can give it wrong bytes; set LEAT_PEER_SECRET "
+        "to the same text in all its processes, or start "
+        "torch.distributed before the loader, which spreads one");
+  }
   if (options.ram_bytes > limits.memory_bytes) {
     doubts.push_back(fmt::format(
         "the cache's ram= of {} is more than the {} of memory that this "

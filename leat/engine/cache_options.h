@@ -57,6 +57,10 @@ struct CacheOptions {
   /// memcached servers, "host:port", shared by all ranks of the job, each of
   /// which must list the same ones; empty: no peers.
   std::vector<std::string> peers;
+  /// The job's secret, known to its ranks alone: a value that was not sealed
+  /// with it is not used. Empty: LEAT_PEER_SECRET, or whoever reaches the
+  /// servers is believed. Never logged.
+  std::string peer_secret;
   /// kFrequency needs `epochs`, and servers as many as nodes, in their order.
   PeerPlacement peer_placement = PeerPlacement::kKey;
   /// A peer that sends nothing for this long is avoided for a while.

@@ -59,7 +59,8 @@ struct CacheGround {
 
 /// Fills in what `options` leave open: the disk's limit and, with `is_auto`,
 /// both tiers, from a quarter of the free memory and half of the free disk, but
-/// not more than the data needs. Reads a few files; blocks.
+/// not more than the data needs. Leaves out a disk tier whose folder others can
+/// write, which is said once. Reads a few files; blocks.
 ///
 /// Errors:
 ///   kInvalidArgument  no tier and no peer at all, a limit without a folder or
@@ -69,9 +70,9 @@ Result<CacheOptions> choose_cache(const CacheOptions& options,
                                   const CacheNeeds& needs, const Limits& limits,
                                   const Env& env);
 
-/// Warnings about options that ask for more than there is, each a sentence with
-/// its remedy: more RAM than this process may have, or more of the disk than is
-/// free. Blocks as above.
+/// Warnings about options, each a sentence with its remedy: more RAM than this
+/// process may have, more of the disk than is free, peers that anyone may write
+/// to. Blocks as above.
 std::vector<std::string> doubts_about(const CacheOptions& options,
                                       const Limits& limits);
 

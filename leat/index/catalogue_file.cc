@@ -15,24 +15,12 @@
 
 #include "leat/base/buffer.h"
 #include "leat/base/hash.h"
+#include "leat/base/owned_fd.h"
 #include "leat/base/system_error.h"
+#include "leat/runtime/trust.h"
 
 namespace leat {
 namespace {
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  const int fd_;
-};
 
 class Mapping {
  public:
@@ -78,8 +66,7 @@ Result<void> write_whole(int fd, std::span<const std::byte> bytes) {
 
 Result<Catalogue> open_file(const std::string& path,
                             const MapOptions& options) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return system_error(errno, "opening");
+  LEAT_TRY(const OwnedFd file, open_own_file(path, O_RDONLY | O_NONBLOCK));
   struct stat info = {};
   if (::fstat(file.get(), &info) != 0) return system_error(errno, "opening");
   if (!S_ISREG(info.st_mode)) {
@@ -138,15 +125,10 @@ Result<void> write_catalogue(const std::string& path,
                              std::span<const std::byte> bytes) {
   const std::filesystem::path folder =
       std::filesystem::path(path).parent_path();
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  if (failed) {
-    return system_error(failed.value(),
-                        fmt::format("making the folder {}", folder.string()));
-  }
+  LEAT_TRY_VOID(make_own_folder(folder));
   std::string temporary = path + ".XXXXXX";
-  const FileDescriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (file.get() < 0) {
+  const OwnedFd file(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!file) {
     return system_error(errno,
                         fmt::format("making a file in {}", folder.string()));
   }
@@ -168,7 +150,11 @@ std::optional<std::string> catalogue_cache_path(std::string_view identity,
                                                 const Env& env) {
   const auto folder = user_cache_folder(env);
   if (!folder) return std::nullopt;
-  return fmt::format("{}/catalogues/{}.leatcat", *folder,
+  const std::string catalogues = *folder + "/catalogues";
+  if (!is_trusted_folder(catalogues, "the folder of kept catalogues")) {
+    return std::nullopt;
+  }
+  return fmt::format("{}/{}.leatcat", catalogues,
                      xxh3_128(as_bytes(identity)).hex());
 }
 

@@ -35,7 +35,7 @@ MapOptions map_options_of(const Launch& launch);
 ///
 /// Errors:
 ///   kNotFound          no such file
-///   kPermissionDenied  may not be read
+///   kPermissionDenied  may not be read; others made it or can write it
 ///   kCorrupt           as Catalogue::open; names the path and what to do
 ///   kInvalidArgument   as Catalogue::open
 Result<Catalogue> map_catalogue(const std::string& path,
@@ -52,7 +52,8 @@ Result<void> write_catalogue(const std::string& path,
 
 /// The path of a place's catalogue on this machine: below LEAT_CACHE_DIR, or
 /// XDG_CACHE_HOME/leat, or HOME/.cache/leat. `identity` names the place,
-/// endpoint included. Nullopt if the environment names no folder.
+/// endpoint included. Nullopt if the environment names no folder, or one that
+/// others can write, which is said once.
 std::optional<std::string> catalogue_cache_path(std::string_view identity,
                                                 const Env& env);
 

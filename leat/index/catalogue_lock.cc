@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "leat/base/system_error.h"
+#include "leat/runtime/trust.h"
 
 namespace leat {
 namespace {
@@ -38,12 +39,10 @@ std::optional<FileIdentity> catalogue_identity(const std::string& path) {
 
 Result<std::optional<CatalogueLock>> CatalogueLock::try_lock(
     const std::string& path) {
-  std::error_code failed;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(),
-                                      failed);
-  if (failed) return system_error(failed.value(), "making the cache folder");
+  LEAT_TRY_VOID(make_own_folder(std::filesystem::path(path).parent_path()));
   for (;;) {
-    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    const int fd =
+        ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return system_error(errno, "opening " + path);
     CatalogueLock lock(path, fd);
     if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {

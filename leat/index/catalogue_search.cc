@@ -244,6 +244,9 @@ Result<std::optional<OpenedCatalogue>> find_cached(
   if (catalogue.error().code() == ErrorCode::kCorrupt) {
     return std::move(catalogue).error();
   }
+  if (catalogue.error().code() == ErrorCode::kPermissionDenied) {
+    log_warning("a kept catalogue is not used: " + catalogue.error().message());
+  }
   // The file is missing, unreadable, or has another version.
   return MaybeOpened();
 }

@@ -13,6 +13,7 @@
 #include "leat/base/hash.h"
 #include "leat/base/system_error.h"
 #include "leat/index/scan_entries.h"
+#include "leat/runtime/trust.h"
 
 namespace leat {
 namespace {
@@ -93,8 +94,7 @@ ScanLog::ScanLog(std::string path, OwnedFd file)
 
 Result<std::unique_ptr<ScanLog>> ScanLog::write(const std::string& path,
                                                 CatalogueLock lock) {
-  OwnedFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!file) return system_error(errno, "opening " + path);
+  LEAT_TRY(OwnedFd file, open_own_file(path, O_RDWR));
   std::unique_ptr<ScanLog> log(new ScanLog(path, std::move(file)));
   log->lock_.emplace(std::move(lock));
   (void)log->read_listing();  // Reads the listing of a process that has died,
@@ -127,13 +127,13 @@ Result<void> ScanLog::start(const SortedObjects& objects) {
 }
 
 std::unique_ptr<ScanLog> ScanLog::read(const std::string& path) {
-  OwnedFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  Result<OwnedFd> file = open_own_file(path, O_RDWR);
   // Nobody writes if the lock can be had.
-  if (!file || ::flock(file.get(), LOCK_SH | LOCK_NB) == 0 ||
+  if (!file || ::flock(file->get(), LOCK_SH | LOCK_NB) == 0 ||
       errno != EWOULDBLOCK) {
     return nullptr;
   }
-  std::unique_ptr<ScanLog> log(new ScanLog(path, std::move(file)));
+  std::unique_ptr<ScanLog> log(new ScanLog(path, *std::move(file)));
   return log->read_listing() ? std::move(log) : nullptr;
 }
 

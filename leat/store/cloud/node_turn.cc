@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "leat/base/mutex.h"
+#include "leat/runtime/trust.h"
 
 namespace leat {
 namespace {
@@ -18,9 +19,7 @@ constexpr std::chrono::milliseconds kTick{10};
 
 int open_file(const std::string& path) {
   if (path.empty()) return -1;
-  std::error_code ignored;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(),
-                                      ignored);
+  (void)make_own_folder(std::filesystem::path(path).parent_path());
   return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
