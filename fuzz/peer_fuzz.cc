@@ -38,7 +38,7 @@ Outcome run(std::span<const std::byte> input, std::size_t portion) {
   std::vector<std::vector<std::byte>> memory;
   leat::SlabStatistics slabs;
   {
-    leat::PeerPipeline pipeline{std::chrono::seconds(1)};
+    leat::PeerPipeline pipeline{std::chrono::seconds(1), leat::PeerKey{}};
     for (const std::size_t bytes : {5, 130'000, 5, 5}) {
       memory.emplace_back(bytes + kGuardBytes, std::byte{0xee});
       auto operation = std::make_shared<PeerOperation>();

@@ -162,6 +162,7 @@ Result<std::unique_ptr<Store>> wrap_in_peers(OpenedStore& opened,
   PeerOptions asked;
   asked.servers = options.peers;
   asked.settings.patience = options.peer_patience;
+  asked.settings.key = peer_key_of(options.peer_secret);
   asked.dataset_bytes = needs.data_bytes;
   LEAT_TRY(auto peers, PeerTier::open(asked));
   return std::unique_ptr<Store>(std::make_unique<PeerStore>(

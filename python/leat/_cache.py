@@ -10,7 +10,7 @@ from typing import Any, Literal, Union
 
 from leat import _native
 from leat._arguments import checks_names
-from leat._peers import find_peers
+from leat._peers import find_peers, find_secret
 from leat.errors import InvalidArgument
 
 
@@ -123,11 +123,13 @@ class Cache:
 
     def _options(self, world_size: int | None) -> dict[str, Any]:
         peers = self.peers or ()
-        if peers == "auto":
+        are_ours = peers == "auto"
+        if are_ours:
             peers = find_peers(world_size, _text(self.peer_memory))
         return {
             **_NOTHING,
             "peers": [str(peer) for peer in peers],
+            "peer_secret": find_secret(world_size, are_ours) if peers else "",
             "peer_patience": str(self.peer_patience),
             "ram": _text(self.ram),
             "disk": None if self.disk is None else os.fspath(self.disk),
@@ -142,7 +144,7 @@ class Cache:
 # The engine's options for a cache that says nothing.
 _NOTHING: Mapping[str, Any] = MappingProxyType({
     "auto": False, "ram": None, "disk": None, "disk_limit": None, "policy": "belady", "form": None,
-    "shared": False, "first_within": 0, "peers": (), "peer_patience": None,
+    "shared": False, "first_within": 0, "peers": (), "peer_secret": "", "peer_patience": None,
     # For leat.research:
     "window": 0, "placement": "any", "peer_placement": None,
 })  # fmt: skip

@@ -2,7 +2,8 @@
 
 The first process of each node starts a memcached, which ends with that process. Its address
 goes to the others through the store of torch.distributed: every rank writes the server that
-it has started, rank 0 collects them, and every rank reads the list.
+it has started, rank 0 collects them, and every rank reads the list. The secret with which ranks
+seal what they keep there goes the same way.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import atexit
 import datetime
 import json
 import os
+import secrets
 import socket
 from typing import Any
 
@@ -23,6 +25,9 @@ from leat.errors import InvalidArgument, Unavailable
 _server: Any | None = None
 _names: list[str] | None = None
 _owner: int | None = None  # The process that found them: not a forked child.
+
+# The secret of a job of one process.
+_secret = secrets.token_hex(16)
 
 _LOOPBACK = "127.0.0.1"
 _PATIENCE = datetime.timedelta(seconds=120)
@@ -61,6 +66,22 @@ def find_peers(world_size: int | None, memory: str | None) -> list[str]:
     _names = [own] if store is None else _exchange(store, world_size, own)
     _owner = os.getpid()
     return _names
+
+
+def find_secret(world_size: int | None, are_ours: bool) -> str:
+    """The secret that only the job's ranks know; "" where they have no way to share one.
+
+    The first rank that asks makes it. `are_ours`: the job has started the servers.
+    """
+    if os.environ.get("LEAT_PEER_SECRET"):
+        return ""  # The engine takes that.
+    world_size = _native.launched()[0] if world_size is None else world_size
+    if world_size == 1:
+        return _secret if are_ours else ""
+    store = _store(world_size)
+    if store is None:
+        return ""
+    return store.compare_set("leat/peer-secret", "", _secret).decode()
 
 
 def _exchange(store: Any, world_size: int, own: str) -> list[str]:

@@ -69,6 +69,28 @@ def test_the_bucket_is_read_once_for_the_whole_run(data):
     assert (hits, misses) == (600, 200)
 
 
+def test_values_of_another_secret_are_not_used(data, monkeypatch, caplog):
+    server = _native.PeerServer("127.0.0.1", "64MiB")
+    cache = leat.Cache(peers=[server.name], peer_patience="20s")
+    with Bucket(data, latency="1ms") as bucket:
+        for secret, gets in [("ours", 200), ("ours", 200), ("a forger's", 400), ("ours", 600)]:
+            monkeypatch.setenv("LEAT_PEER_SECRET", secret)
+            loaders = _two_ranks(bucket, cache, epochs=1)
+            assert sum(len(batch["index"]) for loader in loaders for batch in loader) == 200
+            assert bucket.counters()["get"] == gets
+            for loader in loaders:
+                loader.close()
+    assert "not sealed with this job's secret" in caplog.text
+    assert "ours" not in caplog.text
+
+
+def test_peers_without_a_secret_are_warned_of(data, caplog):
+    server = _native.PeerServer("127.0.0.1", "64MiB")
+    folder = str(data / "data" / "train")
+    leat.Loader(folder, batch_size=10, train=False, cache=leat.Cache(peers=[server.name])).close()
+    assert "set LEAT_PEER_SECRET" in caplog.text
+
+
 def _held(name):
     """Values on a server."""
     host, _, port = name.partition(":")

@@ -54,7 +54,7 @@ Connection::Connection(ServerName server, PeerSettings settings, Poller& poller,
       retry_at_(clock_.now()),
       backoff_(kBackoff, xxh3_64(as_bytes(server_.text())) ^
                              static_cast<std::uint64_t>(getpid())),
-      pipeline_(settings.ttl),
+      pipeline_(settings.ttl, settings.key),
       inbox_(kReadBytes) {}
 
 Connection::~Connection() {

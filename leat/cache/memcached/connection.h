@@ -29,6 +29,8 @@ struct PeerSettings {
   Nanoseconds patience = std::chrono::milliseconds(100);
   /// How long a value is kept that nobody asks for.
   std::chrono::seconds ttl{3600};
+  /// Seals values; a value with another seal counts as wrong.
+  PeerKey key{};
 };
 
 /// The events that a connection reports to its owner, on its own

@@ -45,20 +45,38 @@ TEST(PieceTest, KnowsItsOwnBytesAndNoOthers) {
   const std::string text(200'000, 'x');
   const ValueSplit split = split_value(text.size());
   const auto first = as_bytes(text).first(split.bytes_of(0));
-  const PieceHeader header = make_piece_header(key_of(1), split, 0, first);
+  PieceSeal seal(peer_key_of("a secret"));
+  const PieceHeader header = seal.make_header(key_of(1), split, 0, first);
 
-  EXPECT_TRUE(is_piece(header, key_of(1), split, 0, first));
-  EXPECT_FALSE(is_piece(header, key_of(2), split, 0, first));
-  EXPECT_FALSE(is_piece(header, key_of(1), split, 1, first));
-  EXPECT_FALSE(is_piece(header, key_of(1), split_value(199'999), 0, first));
+  EXPECT_TRUE(seal.is_piece(header, key_of(1), split, 0, first));
+  EXPECT_FALSE(seal.is_piece(header, key_of(2), split, 0, first));
+  EXPECT_FALSE(seal.is_piece(header, key_of(1), split, 1, first));
+  EXPECT_FALSE(seal.is_piece(header, key_of(1), split_value(199'999), 0, first));
   for (std::size_t i = 0; i < kPieceHeaderBytes; ++i) {
     PieceHeader flipped = header;
     flipped[i] ^= std::byte{0x10};
-    EXPECT_FALSE(is_piece(flipped, key_of(1), split, 0, first)) << i;
+    EXPECT_FALSE(seal.is_piece(flipped, key_of(1), split, 0, first)) << i;
   }
   std::string torn(as_text(first));
   torn.back() ^= 1;
-  EXPECT_FALSE(is_piece(header, key_of(1), split, 0, as_bytes(torn)));
+  EXPECT_FALSE(seal.is_piece(header, key_of(1), split, 0, as_bytes(torn)));
+}
+
+TEST(PieceTest, IsOfItsSecretAlone) {
+  const std::string text = "bytes";
+  const ValueSplit split = split_value(text.size());
+  const auto bytes = as_bytes(text);
+  PieceSeal ours(peer_key_of("a secret"));
+
+  for (const char* other : {"", "another secret", "a secret "}) {
+    PieceSeal theirs(peer_key_of(other));
+    EXPECT_FALSE(ours.is_piece(theirs.make_header(key_of(1), split, 0, bytes),
+                               key_of(1), split, 0, bytes))
+        << other;
+  }
+  PieceSeal same(peer_key_of("a secret"));
+  EXPECT_TRUE(ours.is_piece(same.make_header(key_of(1), split, 0, bytes),
+                            key_of(1), split, 0, bytes));
 }
 
 TEST(PieceTest, NamesAreWhatMemcachedTakes) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
@@ -63,7 +64,7 @@ PeerThread::PeerThread(const std::vector<ServerName>& servers,
   }
   if (!is_usable()) return;
   poller_.watch(inbox_->wake_fd, EPOLLIN);
-  thread_ = std::jthread([this] { run(); });
+  thread_ = start_thread([this] { run(); });
 }
 
 PeerThread::~PeerThread() { inbox_->close(); }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "leat/plan/peer_memory.h"
+#include "leat/runtime/log.h"
 
 namespace leat {
 namespace {
@@ -27,6 +28,7 @@ Error no_servers() {
 
 Result<std::unique_ptr<PeerTier>> PeerTier::open(const PeerOptions& options) {
   if (options.servers.empty()) return no_servers();
+  LEAT_TRY_VOID(PieceSeal::check_openssl());
   std::set<std::string> names;
   std::vector<std::string> given;
   given.reserve(options.servers.size());
@@ -188,7 +190,13 @@ void PeerTier::found(const PeerOperationRef& operation, std::size_t number,
       counts_.misses.fetch_add(1);
       break;
     case PeerAnswer::kWrong:
-      counts_.wrong.fetch_add(1);
+      if (counts_.wrong.fetch_add(1) == 0) {
+        log_warning(
+            "a peer had a value that is torn, or that was not sealed with this "
+            "job's secret: another job left it, or somebody else who reaches "
+            "the servers made it. It is not used, and read from the store "
+            "instead; so are all like it");
+      }
       break;
     case PeerAnswer::kUnreachable:
       counts_.unreachable.fetch_add(1);

@@ -44,7 +44,7 @@ struct PeerCounts {
   std::uint64_t hit_bytes = 0;
   std::uint64_t misses = 0;       ///< Not there: the caller fetches it.
   std::uint64_t waited = 0;       ///< Hits and misses that waited for others.
-  std::uint64_t wrong = 0;        ///< There, but torn or another value.
+  std::uint64_t wrong = 0;        ///< There, but torn, or not sealed by us.
   std::uint64_t unreachable = 0;  ///< The server is down, or went down.
   std::uint64_t not_kept = 0;     ///< Finds of values that have no room.
   std::uint64_t inserts = 0;
@@ -60,6 +60,7 @@ struct PeerCounts {
 /// evict (memcached -M). If the dataset is larger than the servers' memory,
 /// keys decide the share that fits, and the rest is neither asked for nor sent.
 /// A miss is always a correct answer; wrong bytes are never returned (piece.h).
+/// The first wrong value is said.
 ///
 /// If several ranks miss a record at once, one is told of a miss, fetches and
 /// inserts it. The others' finds wait for that, at most `most_wait`.

@@ -54,8 +54,10 @@ std::unique_ptr<ServerProcess> start_server(std::uint64_t memory = 64 * kMiB) {
 
 /// For servers that are up, or known to be down.
 std::unique_ptr<PeerTier> open_tier(std::vector<std::string> servers,
-                                    Nanoseconds patience = kPatient) {
+                                    Nanoseconds patience = kPatient,
+                                    std::string_view secret = "") {
   PeerOptions options;
+  options.settings.key = peer_key_of(secret);
   options.servers = std::move(servers);
   options.settings.patience = patience;
   options.most_wait = std::chrono::hours(1);  // On a busy machine, too.
@@ -414,6 +416,21 @@ TEST(PeerTierTest, SaysWhatIsWrongWithServers) {
   ASSERT_FALSE(bad);
   EXPECT_EQ(bad.error().code(), ErrorCode::kInvalidArgument);
   EXPECT_THAT(bad.error().message(), HasSubstr("http://x"));
+}
+
+TEST(PeerTierTest, RefusesWhatWasNotSealedWithItsSecret) {
+  const auto server = start_server();
+  const auto forger = open_tier({server->name()});
+  const auto ours = open_tier({server->name()}, kPatient, "a secret");
+  const auto same = open_tier({server->name()}, kPatient, "a secret");
+  insert(*forger, 1, 200'000);
+
+  EXPECT_FALSE(has(*ours, 1, 200'000));
+  EXPECT_EQ(ours->counts().wrong, 1u);
+
+  insert(*ours, 1, 200'000);  // In its place.
+  EXPECT_TRUE(has(*same, 1, 200'000));
+  EXPECT_FALSE(has(*forger, 1, 200'000));
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ void PeerPipeline::append(const Command& command) {
       static_cast<std::size_t>(operation.split.offset_of(command.piece)),
       operation.split.bytes_of(command.piece));
   const PieceHeader header =
-      make_piece_header(operation.key, operation.split, command.piece, payload);
+      seal_.make_header(operation.key, operation.split, command.piece, payload);
   fmt::format_to(out, "ms {} {} T{}\r\n", name,
                  kPieceHeaderBytes + payload.size(), ttl_.count());
   outbox_ += as_text(header);
@@ -172,11 +172,11 @@ void PeerPipeline::take(const Command& command,
   taken_ += bytes.size();
 }
 
-PeerAnswer PeerPipeline::judge(const Command& command) const {
+PeerAnswer PeerPipeline::judge(const Command& command) {
   if (is_of_another_size_) return instead_;
   const PeerOperation& operation = *command.operation;
-  return is_piece(header_, operation.key, operation.split, command.piece,
-                  part_of(operation, command.piece))
+  return seal_.is_piece(header_, operation.key, operation.split, command.piece,
+                        part_of(operation, command.piece))
              ? PeerAnswer::kYes
              : PeerAnswer::kWrong;
 }

@@ -23,13 +23,15 @@ namespace leat {
 /// the others hear kComing. Answers carry no names: the first belongs to the
 /// first command. So a lost answer makes all later ones wrong, and receive()
 /// then says so. A value goes from the bytes received to its destination, and
-/// counts once its header and checksum match the request.
+/// counts once its header and seal match the request.
 ///
 /// It has no socket and no clock: tests and the fuzzer drive it with bytes.
 /// Threads: one.
 class PeerPipeline {
  public:
-  explicit PeerPipeline(std::chrono::seconds ttl) : ttl_(ttl) {}
+  /// `key` seals values.
+  PeerPipeline(std::chrono::seconds ttl, const PeerKey& key)
+      : ttl_(ttl), seal_(key) {}
   ~PeerPipeline() { give_up(); }
   PeerPipeline(const PeerPipeline&) = delete;
   PeerPipeline& operator=(const PeerPipeline&) = delete;
@@ -78,10 +80,11 @@ class PeerPipeline {
   bool hear_statistic(Command& command, const ReplyEvent& event);
   void begin_value(const Command& command, const ReplyEvent& event);
   void take(const Command& command, std::span<const std::byte> bytes);
-  PeerAnswer judge(const Command& command) const;
+  PeerAnswer judge(const Command& command);
   bool settle_front(PeerAnswer answer);
 
   const std::chrono::seconds ttl_;
+  PieceSeal seal_;
   std::deque<Command> waiting_;
   std::deque<Command> owed_;
   std::string outbox_;

@@ -22,7 +22,7 @@ constexpr std::string_view kName = "leat:00000000000000010000000000000002";
 
 /// A pipeline, and the answers in their order.
 struct World {
-  PeerPipeline pipeline{std::chrono::seconds(60)};
+  PeerPipeline pipeline{std::chrono::seconds(60), PeerKey{}};
   std::vector<std::string> answers;
 
   PeerOperationRef ask(PeerOperation::Kind kind, std::span<std::byte> into,
@@ -68,7 +68,8 @@ std::string value_of_piece(std::string_view value, std::uint32_t piece,
   const ValueSplit split = split_value(value.size());
   const auto payload = as_bytes(value).subspan(
       static_cast<std::size_t>(split.offset_of(piece)), split.bytes_of(piece));
-  const PieceHeader header = make_piece_header(key, split, piece, payload);
+  const PieceHeader header =
+      PieceSeal(PeerKey{}).make_header(key, split, piece, payload);
   return "VA " + std::to_string(kPieceHeaderBytes + payload.size()) + "\r\n" +
          std::string(as_text(header)) + std::string(as_text(payload)) + "\r\n";
 }
@@ -136,13 +137,13 @@ TEST(PeerPipelineTest, StoresAndHearsOfRefusals) {
     world.ask(PeerOperation::Kind::kInsert, span, name);
   }
   const std::string sent = world.take_all();
-  EXPECT_THAT(sent, StartsWith("ms " + std::string(kName) + ":0 29 T60\r\n"));
+  EXPECT_THAT(sent, StartsWith("ms " + std::string(kName) + ":0 41 T60\r\n"));
   EXPECT_THAT(sent, ::testing::EndsWith("hello\r\n"));
 
   ASSERT_TRUE(world.receive("HD\r\n"));
   EXPECT_FALSE(world.pipeline.take_refusal());
   ASSERT_TRUE(world.receive("SERVER_ERROR out of memory storing object\r\n"));
-  EXPECT_EQ(world.pipeline.take_refusal(), 5 + 24 + 104u);
+  EXPECT_EQ(world.pipeline.take_refusal(), 5 + kPieceHeaderBytes + 104u);
   EXPECT_FALSE(world.pipeline.take_refusal());
   ASSERT_TRUE(world.receive("SERVER_ERROR object too large for cache\r\n"));
 

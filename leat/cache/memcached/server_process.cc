@@ -21,6 +21,7 @@
 #include "leat/base/units.h"
 #include "leat/cache/memcached/server_name.h"
 #include "leat/runtime/log.h"
+#include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
@@ -136,7 +137,8 @@ ServerProcess::ServerProcess(ServerProcessOptions options, std::string program,
       program_(std::move(program)),
       folder_(std::move(folder)),
       owner_(getpid()),
-      keeper_([this](const std::stop_token& stop) { keep(stop); }) {}
+      keeper_(start_thread(
+          [this](const std::stop_token& stop) { keep(stop); })) {}
 
 ServerProcess::~ServerProcess() {
   if (getpid() != owner_) {
