@@ -110,6 +110,11 @@ class Catalogue {
   /// The same for a file in memory, which it keeps.
   static Result<Catalogue> open(Buffer file);
 
+  static constexpr std::size_t kHeaderBytes = 64;
+  /// The length of a file that begins with these bytes, as they say. Only that
+  /// it is a catalogue, and the version, are checked. Errors: as open()
+  static Result<std::uint64_t> length_of(std::span<const std::byte> start);
+
   std::uint64_t samples() const;
   std::uint64_t objects() const;
   Layout layout() const;

@@ -208,7 +208,7 @@ Result<std::vector<std::string>> read_classes(
   return classes;
 }
 
-Result<Header> read_header(std::span<const std::byte> file) {
+Result<Header> read_start(std::span<const std::byte> file) {
   const std::size_t seen = std::min(file.size(), kMagic.size());
   if (seen != 0 && std::memcmp(file.data(), kMagic.data(), seen) != 0) {
     return Error(ErrorCode::kInvalidArgument, "not a catalogue of Leat");
@@ -222,6 +222,11 @@ Result<Header> read_header(std::span<const std::byte> file) {
                              "--refresh`",
                              header.version, kVersion));
   }
+  return header;
+}
+
+Result<Header> read_header(std::span<const std::byte> file) {
+  LEAT_TRY(const Header header, read_start(file));
   if (header.file_bytes != file.size()) {
     return corrupt(fmt::format("it should have {} bytes and has {}",
                                header.file_bytes, file.size()));
@@ -368,6 +373,12 @@ Result<void> read_column(SectionReader& sections, std::size_t field,
 }
 
 }  // namespace
+
+Result<std::uint64_t> Catalogue::length_of(std::span<const std::byte> start) {
+  static_assert(kHeaderBytes == sizeof(Header));
+  LEAT_TRY(const Header header, read_start(start));
+  return header.file_bytes;
+}
 
 Result<Catalogue> Catalogue::open(Buffer file) {
   auto held = std::make_shared<const Buffer>(std::move(file));

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 #include "leat/engine/shard_stream.h"
@@ -25,7 +26,14 @@ constexpr std::chrono::milliseconds kPace{20};
 }  // namespace
 
 void ShardStream::run(const std::stop_token& stop) {
-  Result<std::shared_ptr<const Catalogue>> made = finish(stop);
+  const auto finished = [&]() -> Result<std::shared_ptr<const Catalogue>> {
+    try {
+      return finish(stop);
+    } catch (const std::system_error& error) {  // No threads are left.
+      return Error(ErrorCode::kResourceExhausted, error.what());
+    }
+  };
+  Result<std::shared_ptr<const Catalogue>> made = finished();
   ScanLog* const log = shards_.log.get();
   if (!made && log != nullptr && log->is_writer() &&
       made.error().code() != ErrorCode::kCancelled) {
@@ -52,8 +60,8 @@ Result<std::shared_ptr<const Catalogue>> ShardStream::finish(
   LEAT_TRY(BuiltCatalogue built,
            std::move(*all_).finish(inner_, prefix_, shards_.objects, stop));
   LEAT_TRY(const OpenedCatalogue kept,
-           keep_catalogue(std::move(built), inner_, prefix_, identity_,
-                          shards_.catalogue_options, env_, stop));
+           keep_catalogue(std::move(built), identity_,
+                          shards_.catalogue_options.index.classes, env_));
   if (!kept.note.empty()) log_warning(kept.note);
   if (shards_.log != nullptr && shards_.log->is_writer()) {
     // Others cannot find a catalogue that was not kept, so they make it.

@@ -39,18 +39,10 @@ Result<std::optional<CatalogueLock>> wait_for_turn(
         return lock;
       }
     }
-    if (!waited(times.pace / 10, stop)) {
+    if (!waited(times.pace, stop)) {
       return Error(ErrorCode::kCancelled, "stopped waiting for a catalogue");
     }
   }
-}
-
-bool spans_nodes(const Launch& launch) {
-  return launch.rank.world_size > launch.local.world_size;
-}
-
-bool is_on_first_node(const Launch& launch) {
-  return launch.rank.rank == launch.local.rank;
 }
 
 }  // namespace leat

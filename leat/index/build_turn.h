@@ -18,18 +18,13 @@ namespace leat {
 struct TurnTimes {
   /// The head start of local rank 0 over the other ranks of its node.
   Nanoseconds head_start = std::chrono::seconds(3);
-  /// The time that the job's first node gets to announce that it builds.
-  Nanoseconds sign = std::chrono::seconds(15);
-  /// A sign that was not renewed for this long was left by a dead process.
-  Nanoseconds sign_life = std::chrono::seconds(60);
-  /// Between two looks at a bucket; a tenth of it for this machine's files.
-  Nanoseconds pace = std::chrono::seconds(1);
+  /// Between two looks at this machine's files.
+  Nanoseconds pace = std::chrono::milliseconds(100);
 };
 
 /// The result of looking for a catalogue.
 enum class Sight : std::uint8_t {
   kThere,   ///< It can be opened.
-  kComing,  ///< Another process is making it.
   kNothing  ///< No process is known to be making it.
 };
 
@@ -43,12 +38,5 @@ enum class Sight : std::uint8_t {
 Result<std::optional<CatalogueLock>> wait_for_turn(
     const std::string& path, const Launch& launch, const TurnTimes& times,
     const std::function<Result<Sight>()>& look, const std::stop_token& stop);
-
-/// True if a job of several nodes shares its catalogue: its processes are on
-/// more than one node, as far as the launcher tells.
-bool spans_nodes(const Launch& launch);
-
-/// True on the node of rank 0, if ranks are numbered node by node.
-bool is_on_first_node(const Launch& launch);
 
 }  // namespace leat

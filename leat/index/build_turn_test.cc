@@ -95,15 +95,6 @@ TEST_F(BuildTurnTest, WhoWaitedForABuilderThatLeftIsNext) {
   EXPECT_GE(looks_, 3u);
 }
 
-TEST_F(BuildTurnTest, WhatAnotherNodeMakesIsWaitedFor) {
-  const auto turn = wait(0, Nanoseconds(0),
-                         sees({Sight::kComing, Sight::kComing, Sight::kThere}));
-
-  ASSERT_TRUE(turn) << turn.error().message();
-  EXPECT_FALSE(*turn);
-  EXPECT_EQ(looks_, 3u);
-}
-
 TEST_F(BuildTurnTest, EndsWhenToldOrWhenALookFails) {
   stop_.request_stop();
   EXPECT_EQ(wait(1, kLong, sees({Sight::kNothing})).error().code(),

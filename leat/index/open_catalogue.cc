@@ -10,7 +10,6 @@
 #include "leat/index/catalogue_lock.h"
 #include "leat/index/catalogue_search.h"
 #include "leat/index/freshness.h"
-#include "leat/index/job_build.h"
 #include "leat/index/label_changes.h"
 #include "leat/index/published.h"
 #include "leat/runtime/launcher.h"
@@ -73,87 +72,26 @@ OpenedCatalogue keep(const BuiltCatalogue& built,
   return opened;
 }
 
-/// Puts what was made and kept beside the data. A failure is a note.
-void share(const PublishedPlace& place, std::span<const std::byte> bytes,
-           OpenedCatalogue& kept, const std::stop_token& stop) {
-  if (auto put = share_catalogue(place, bytes, stop); !put) {
-    add_note(kept.note, put.error().message());
-  }
-}
-
-/// Whether this process makes the catalogue for the other nodes of its job,
-/// too.
-bool makes_for_all_nodes(const PublishedPlace& place,
-                         const CatalogueOptions& options) {
-  return spans_nodes(place.launch) && is_on_first_node(place.launch) &&
-         options.index.classes.empty() && options.index.selection.is_usual() &&
-         options.sharing != Sharing::kForbidden &&
-         place.store.traits().can_write;
-}
-
-CatalogueOptions with_environment(CatalogueOptions options, const Env& env) {
-  if (value_of(env, "LEAT_SHARE_CATALOGUE") == "never") {
-    options.sharing = Sharing::kForbidden;
-  }
-  return options;
-}
-
-/// Makes a catalogue, keeps it, and puts it beside the data if `is_shared`.
+/// Makes a catalogue, and keeps it.
 Result<OpenedCatalogue> build_and_keep(const PublishedPlace& place,
                                        const IndexOptions& options,
-                                       bool is_shared,
                                        const std::stop_token& stop) {
   LEAT_TRY(BuiltCatalogue built,
            build_catalogue(place.store, place.prefix, options, stop));
   OpenedCatalogue opened = keep(built, place.path);
-  if (is_shared) share(place, built.bytes.span(), opened, stop);
   LEAT_TRY(opened.catalogue, open_bytes(std::move(built.bytes)));
   return opened;
 }
 
-/// On the first node of a job: builds for the other nodes too, if the store
-/// takes writes.
-Result<OpenedCatalogue> build_for_job(const PublishedPlace& place,
-                                      const CatalogueOptions& options,
-                                      const std::stop_token& stop) {
-  if (!makes_for_all_nodes(place, options)) {
-    return build_and_keep(place, options.index, false, stop);
-  }
-  const auto sign =
-      BuildingSign::put_up(place.store, place.prefix, options.times, stop);
-  IndexOptions index = options.index;
-  if (sign) index = for_publication(place.store, options.index);
-  LEAT_TRY(OpenedCatalogue opened,
-           build_and_keep(place, index, sign.has_value(), stop));
-  if (!sign) {
-    add_note(opened.note,
-             fmt::format("each node of the job makes the catalogue for "
-                         "itself, since it cannot be put beside the data "
-                         "({}); publish it once with `leat index --publish`",
-                         sign.error().message()));
-  }
-  return opened;
-}
-
-/// Makes the catalogue, or waits for the process on this node or in this job
-/// that makes it.
+/// Makes the catalogue, or waits for the process on this node that makes it.
 Result<OpenedCatalogue> build_once(const PublishedPlace& place,
                                    const CatalogueOptions& options,
                                    const Sought& sought,
                                    const std::stop_token& stop) {
-  if (!place.path) return build_for_job(place, options, stop);
-  std::optional<FirstNode> first_node;
-  if (spans_nodes(place.launch) && !is_on_first_node(place.launch) &&
-      options.sharing == Sharing::kWhereAllowed &&
-      options.index.classes.empty() && options.index.selection.is_usual() &&
-      !options.refresh.is_always()) {
-    first_node.emplace(place, options,
-                       sought.outdated ? &*sought.outdated : nullptr);
-  }
+  if (!place.path) return build_and_keep(place, options.index, stop);
   const auto look = [&]() -> Result<Sight> {
     const auto now = catalogue_identity(*place.path);
-    if (now && now != sought.before) return Sight::kThere;
-    return first_node ? first_node->look(stop) : Sight::kNothing;
+    return now && now != sought.before ? Sight::kThere : Sight::kNothing;
   };
   const auto turn =
       wait_for_turn(*place.path, place.launch, options.times, look, stop);
@@ -161,13 +99,12 @@ Result<OpenedCatalogue> build_once(const PublishedPlace& place,
     return turn.error();
   }
   if (turn && !*turn) {
-    if (first_node && first_node->found()) return *first_node->found();
     LEAT_TRY(MaybeOpened cached,
              find_cached(place.path, place.launch, Refresh::never()));
     if (cached) return *std::move(cached);
   }
   // If nothing can be locked, each process makes its own.
-  return build_for_job(place, options, stop);
+  return build_and_keep(place, options.index, stop);
 }
 
 /// The process that has made it logs the changes: of objects if the store was
@@ -239,12 +176,11 @@ std::string published_key(std::string_view prefix) {
 
 Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
                                       std::string_view identity,
-                                      const CatalogueOptions& asked,
+                                      const CatalogueOptions& options,
                                       const Env& env,
                                       const std::stop_token& stop) {
-  const auto path = kept_catalogue_path(identity, asked.index.classes, env);
+  const auto path = kept_catalogue_path(identity, options.index.classes, env);
   const Launch launch = launch_of(env);
-  const CatalogueOptions options = with_environment(asked, env);
   const PublishedPlace place{
       .store = store, .prefix = prefix, .path = path, .launch = launch};
   LEAT_TRY(Sought sought, seek_catalogue(place, options, stop));
@@ -282,21 +218,12 @@ Result<FoundCatalogue> find_catalogue(Store& store, std::string_view prefix,
                         .outdated = std::move(sought.outdated)};
 }
 
-Result<OpenedCatalogue> keep_catalogue(BuiltCatalogue built, Store& store,
-                                       std::string_view prefix,
+Result<OpenedCatalogue> keep_catalogue(BuiltCatalogue built,
                                        std::string_view identity,
-                                       const CatalogueOptions& options,
-                                       const Env& env,
-                                       const std::stop_token& stop) {
-  const auto path = kept_catalogue_path(identity, options.index.classes, env);
-  const PublishedPlace place{
-      .store = store, .prefix = prefix, .path = path, .launch = launch_of(env)};
-  OpenedCatalogue opened = keep(built, path);
-  // On a file system the ETags in it would have to be left out.
-  if (etag_kind_of(store) != EtagKind::kFile &&
-      makes_for_all_nodes(place, with_environment(options, env))) {
-    share(place, built.bytes.span(), opened, stop);
-  }
+                                       const std::vector<std::string>& classes,
+                                       const Env& env) {
+  OpenedCatalogue opened =
+      keep(built, kept_catalogue_path(identity, classes, env));
   LEAT_TRY(opened.catalogue, open_bytes(std::move(built.bytes)));
   return opened;
 }

@@ -20,14 +20,8 @@
 
 namespace leat {
 
-/// Whether a job of several nodes puts the catalogue that it makes beside the
-/// data, so that its other nodes find it. LEAT_SHARE_CATALOGUE=never is
-/// kForbidden.
-enum class Sharing : std::uint8_t { kWhereAllowed, kForbidden };
-
 struct CatalogueOptions {
   IndexOptions index;
-  Sharing sharing = Sharing::kWhereAllowed;
   TurnTimes times;
   /// When to list even though there is a catalogue.
   Refresh refresh = Refresh::automatic();
@@ -63,11 +57,9 @@ std::string published_key(std::string_view prefix);
 /// Finds the catalogue of `prefix`: beside the data, or in the user's cache;
 /// otherwise makes it and puts it into the cache. Blocks.
 ///
-/// If many processes find no catalogue, one makes it. On a node, the first
-/// process to lock the cache's file does, and local rank 0 has a head start. In
-/// a job of several nodes (by the launcher's variables in `env`), the first
-/// node does, and puts the catalogue beside the data for the others. The others
-/// wait for it, and take over if it dies.
+/// If many processes of a node find no catalogue, one makes it: the first to
+/// lock the cache's file, where local rank 0 has a head start. The others wait
+/// for it, and take over if it dies. Nothing is put beside the data.
 ///
 /// `identity` names the place for the cache: the URL, and the endpoint if it is
 /// not the usual one; no credentials. A cache that cannot be written causes a
@@ -97,17 +89,14 @@ Result<FoundCatalogue> find_catalogue(Store& store, std::string_view prefix,
                                       const std::stop_token& stop);
 
 /// Puts a catalogue made elsewhere into the cache, where open_or_build() finds
-/// it by this identity and these classes. Also puts it beside the data for
-/// later starts, if this is the first of several nodes of a job and the store
-/// accepts it. Blocks. A failed write becomes a note.
+/// it by this identity and these classes. Blocks. A failed write becomes a
+/// note.
 ///
 /// Errors: as Catalogue::open
-Result<OpenedCatalogue> keep_catalogue(BuiltCatalogue built, Store& store,
-                                       std::string_view prefix,
+Result<OpenedCatalogue> keep_catalogue(BuiltCatalogue built,
                                        std::string_view identity,
-                                       const CatalogueOptions& options,
-                                       const Env& env,
-                                       const std::stop_token& stop);
+                                       const std::vector<std::string>& classes,
+                                       const Env& env);
 
 /// The cache's catalogue with this identity and these classes; nullopt if none
 /// can be opened. Blocks.

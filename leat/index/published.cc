@@ -2,18 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <utility>
 
 #include "leat/base/hash.h"
+#include "leat/base/units.h"
 #include "leat/index/catalogue_file.h"
+#include "leat/runtime/limits.h"
 
 namespace leat {
 namespace {
-
-/// More than any catalogue has.
-constexpr std::uint64_t kMostCatalogueBytes = std::uint64_t{64} << 30;
 
 /// The store's entry for the catalogue beside the data; nullopt if there is
 /// none.
@@ -61,9 +61,47 @@ void remove_other_copies(const PublishedPlace& place, const std::string& kept) {
   }
 }
 
-Result<Buffer> fetch(Store& store, const std::string& key,
+/// The store and the first bytes must agree about the length, and it must fit:
+/// nobody who writes an object may take the memory of every job.
+Result<void> check_size(Store& store, const ObjectInfo& info,
+                        const std::stop_token& stop) {
+  Buffer start(std::min<std::uint64_t>(info.size_bytes,
+                                       Catalogue::kHeaderBytes));
+  ReadRequest request;
+  request.object = {.key = info.key, .etag = info.etag};
+  request.into = start.span();
+  if (start.size() != 0) {
+    LEAT_TRY_VOID(read_range(store, std::move(request), stop));
+  }
+  LEAT_TRY(const std::uint64_t bytes, Catalogue::length_of(start.span()));
+  if (bytes != info.size_bytes) {
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("it should have {}, and the store says {}",
+                             format_bytes(bytes),
+                             format_bytes(info.size_bytes)));
+  }
+  const std::uint64_t most = effective_limits().memory_bytes / 2;
+  if (bytes <= most) return {};
+  return Error(ErrorCode::kResourceExhausted,
+               fmt::format("{} has {}, more than half of the memory that this "
+                           "process may have: give it {}, or remove that "
+                           "object if it is none of yours",
+                           store.url_of(info.key), format_bytes(bytes),
+                           format_bytes(2 * bytes)));
+}
+
+Result<Buffer> fetch(Store& store, const ObjectInfo& info,
                      const std::stop_token& stop) {
-  Result<Buffer> bytes = read_object(store, key, kMostCatalogueBytes, stop);
+  const auto read = [&]() -> Result<Buffer> {
+    LEAT_TRY_VOID(check_size(store, info, stop));
+    Buffer bytes(info.size_bytes);
+    ReadRequest request;
+    request.object = {.key = info.key, .etag = info.etag};
+    request.into = bytes.span();
+    LEAT_TRY_VOID(read_range(store, std::move(request), stop));
+    return bytes;
+  };
+  Result<Buffer> bytes = read();
   if (!bytes) {
     return std::move(bytes).error().while_doing("reading a catalogue");
   }
@@ -96,7 +134,7 @@ Result<std::optional<Catalogue>> local_copy(const PublishedPlace& place,
   }
   if (!turn) return std::optional<Catalogue>();
   if (*turn) {
-    LEAT_TRY(const Buffer bytes, fetch(place.store, info.key, stop));
+    LEAT_TRY(const Buffer bytes, fetch(place.store, info, stop));
     LEAT_TRY_VOID(Catalogue::open(bytes.span(), nullptr));
     if (!write_catalogue(*path, bytes.span())) {
       return std::optional<Catalogue>();
@@ -111,7 +149,7 @@ Result<Catalogue> open_published(const PublishedPlace& place,
                                  const std::stop_token& stop) {
   LEAT_TRY(std::optional<Catalogue> copy, local_copy(place, info, stop));
   if (copy) return *std::move(copy);
-  LEAT_TRY(Buffer bytes, fetch(place.store, info.key, stop));
+  LEAT_TRY(Buffer bytes, fetch(place.store, info, stop));
   auto held = std::make_shared<const Buffer>(std::move(bytes));
   const auto span = held->span();
   return Catalogue::open(span, std::move(held));
@@ -157,22 +195,6 @@ Result<std::optional<OpenedCatalogue>> find_published(
        .note = "",
        .listed_at = info->modified_at,
        .file = copy_path(place, info->etag).value_or("")});
-}
-
-Result<void> share_catalogue(const PublishedPlace& place,
-                             std::span<const std::byte> bytes,
-                             const std::stop_token& stop) {
-  const std::string key = published_key(place.prefix);
-  LEAT_TRY(const ObjectInfo info, place.store.write(key, bytes, stop));
-  if (const auto copy = copy_path(place, info.etag)) {
-    std::error_code ignored;  // Without it, it is fetched once.
-    std::filesystem::create_hard_link(*place.path, *copy, ignored);
-  }
-  return {};
-}
-
-std::string building_key(std::string_view prefix) {
-  return key_in_store(prefix, ".leat/building");
 }
 
 }  // namespace leat

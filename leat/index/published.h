@@ -1,8 +1,6 @@
 // The catalogue beside the data.
 #pragma once
-#include <cstddef>
 #include <optional>
-#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -33,15 +31,5 @@ struct PublishedPlace {
 Result<std::optional<OpenedCatalogue>> find_published(
     const PublishedPlace& place, const CatalogueOptions& options,
     const std::stop_token& stop, bool* was_refused = nullptr);
-
-/// Puts a catalogue that was written to `place.path` beside the data, and
-/// records that file as the copy. Blocks. Errors: as Store::write
-Result<void> share_catalogue(const PublishedPlace& place,
-                             std::span<const std::byte> bytes,
-                             const std::stop_token& stop);
-
-/// The sign by which the job's first node announces that it builds.
-/// Store::write replaces it, so its ETag changes as long as the builder lives.
-std::string building_key(std::string_view prefix);
 
 }  // namespace leat

@@ -9,6 +9,7 @@
 
 #include "leat/base/mutex.h"
 #include "leat/dataset/catalogue.h"
+#include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
@@ -28,10 +29,15 @@ class ShardScans {
         shards_(shards),
         most_ahead_(threads * kAheadPerThread) {
     for (std::size_t i = 0; i < threads; ++i) {
-      threads_.emplace_back([this, i] {
+      const auto scans = [this, i] {
         name_this_thread("leat-index-" + std::to_string(i));
         work();
-      });
+      };
+      if (i == 0) {
+        threads_.push_back(start_thread(scans));
+      } else {
+        (void)try_start_thread(threads_, scans);  // Fewer will do.
+      }
     }
   }
   ~ShardScans() { stop_.request_stop(); }

@@ -8,6 +8,7 @@
 
 #include "leat/base/mutex.h"
 #include "leat/dataset/catalogue.h"
+#include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
@@ -31,10 +32,16 @@ class Stats {
       working_ = threads;
     }
     for (std::size_t i = 0; i < threads; ++i) {
-      threads_.emplace_back([this, i] {
+      const auto asks = [this, i] {
         name_this_thread("leat-stat-" + std::to_string(i));
         work();
-      });
+      };
+      if (i == 0) {
+        threads_.push_back(start_thread(asks));
+      } else if (!try_start_thread(threads_, asks)) {
+        const MutexLock lock(mutex_);
+        --working_;
+      }
     }
   }
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -11,6 +12,7 @@
 
 #include "leat/base/buffer.h"
 #include "leat/store/memory/memory_store.h"
+#include "leat/store/store_wrapper.h"
 
 namespace leat {
 namespace {
@@ -48,6 +50,25 @@ class UnlistableStore final : public Store {
 
  private:
   Store& inner_;
+};
+
+/// A store whose HEAD says that its catalogue is larger than it is.
+class LyingStore final : public StoreWrapper {
+ public:
+  LyingStore(std::unique_ptr<Store> inner, std::uint64_t bytes)
+      : StoreWrapper(std::move(inner)), bytes_(bytes) {}
+
+  void read(ReadRequest request, std::stop_token stop, ReadDone done) override {
+    inner_->read(std::move(request), std::move(stop), std::move(done));
+  }
+  Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override {
+    Result<ObjectInfo> info = inner_->stat(key, std::move(stop));
+    if (info && key.ends_with("/catalogue")) info->size_bytes = bytes_;
+    return info;
+  }
+
+ private:
+  const std::uint64_t bytes_;
 };
 
 class OpenCatalogueTest : public ::testing::Test {
@@ -264,6 +285,50 @@ TEST_F(OpenCatalogueTest, ADamagedPublicationIsAnErrorThatSaysWhatToDo) {
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code(), ErrorCode::kCorrupt);
   EXPECT_THAT(found.error().message(), HasSubstr("leat index --publish"));
+}
+
+TEST_F(OpenCatalogueTest, APublicationThatIsLargerThanItSaysTakesNoMemory) {
+  ASSERT_TRUE(publish_catalogue(*store_, "p", {}, {}));
+  LyingStore lying(std::move(store_), std::uint64_t{60} << 30);
+
+  const auto found = open(lying);
+
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code(), ErrorCode::kCorrupt);
+  EXPECT_THAT(found.error().message(), HasSubstr("the store says 60 GiB"));
+  EXPECT_THAT(found.error().message(), HasSubstr("leat index --publish"));
+}
+
+TEST_F(OpenCatalogueTest, APublicationThatCannotFitIsRefused) {
+  constexpr std::uint64_t kHuge = std::uint64_t{1} << 50;
+  ASSERT_TRUE(publish_catalogue(*store_, "p", {}, {}));
+  const auto bytes = read_object(*store_, "p/.leat/catalogue", 1 << 20, {});
+  ASSERT_TRUE(bytes);
+  std::string huge(as_text(bytes->span()));
+  std::memcpy(huge.data() + 16, &kHuge, sizeof kHuge);  // Its length.
+  ASSERT_TRUE(store_->write("p/.leat/catalogue", as_bytes(huge), {}));
+  LyingStore lying(std::move(store_), kHuge);
+
+  const auto found = open(lying);
+
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code(), ErrorCode::kResourceExhausted);
+  EXPECT_THAT(found.error().message(), HasSubstr("s3://bucket/p/.leat/"));
+  EXPECT_THAT(found.error().message(), HasSubstr("remove that object"));
+}
+
+TEST_F(OpenCatalogueTest, AJobOfSeveralNodesWritesNothingBesideTheData) {
+  env_ = fake_env({{"LEAT_CACHE_DIR", folder_.string()},
+                   {"RANK", "0"},
+                   {"WORLD_SIZE", "4"},
+                   {"LOCAL_RANK", "0"},
+                   {"LOCAL_WORLD_SIZE", "2"}});
+
+  ASSERT_TRUE(open(*store_));
+
+  const auto listed = store_->list({.prefix = "p/.leat"}, {});
+  ASSERT_TRUE(listed);
+  EXPECT_TRUE(listed->objects.empty());
 }
 
 TEST_F(OpenCatalogueTest, GoesOnWithoutACacheThatCannotBeWritten) {

@@ -1,10 +1,11 @@
-"""A job lists its data once, however many processes and nodes it has."""
+"""A node lists its data once, however many processes a job has there."""
 
 from __future__ import annotations
 
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -66,8 +67,7 @@ def alone(folder, serve, tmp_path) -> int:
 @pytest.fixture(autouse=True)
 def nothing_published(folder):
     yield
-    for path in (folder / ".leat").glob("*"):
-        path.unlink()
+    shutil.rmtree(folder / ".leat", ignore_errors=True)
 
 
 def test_one_process_of_a_node_lists(folder, serve, tmp_path, alone):
@@ -87,31 +87,35 @@ def test_one_process_of_a_node_lists(folder, serve, tmp_path, alone):
     assert served.counters()["list"] <= 2
 
 
-def test_one_node_of_a_job_lists(folder, serve, tmp_path, alone):
-    served = serve(folder, latency="50ms")
-    job = Job(served, tmp_path / "caches", 4, 4)
+def test_each_node_of_a_job_lists_and_writes_nothing(folder, serve, tmp_path, alone):
+    served = serve(folder, latency="20ms")
+    job = Job(served, tmp_path / "caches", 3, 2)
 
     ranks = job.run()
 
-    assert served.counters()["list"] <= alone + 2
+    assert served.counters()["list"] <= 3 * (alone + 2)
+    assert served.counters()["put"] == 0 and not (folder / ".leat").exists()
     assert len({rank["digest"] for rank in ranks}) == 1
     served.reset()
     ranks = job.run()
-    # One of each node looks. Nor is the catalogue fetched again.
-    assert served.counters()["list"] <= 4 * 2 and served.counters()["get"] == 0
+    # One of each node looks.
+    assert served.counters()["list"] <= 3 * 2 and served.counters()["get"] == 0
+    assert {rank["catalogue"]["source"] for rank in ranks} == {"cache"}
+
+
+def test_what_was_published_is_fetched_once_a_node(folder, serve, tmp_path):
+    served = serve(folder, latency="5ms")
+    subprocess.run(
+        ["leat", "index", served.url, "--publish", "--endpoint-url", served.bucket.url, "--no-sign-request"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    served.reset()
+
+    ranks = Job(served, tmp_path / "caches", 2, 2).run()
+
+    # The length at its start, and all of it.
+    assert served.counters()["get"] == 2 * 2 and served.counters()["list"] <= 2 * 2
     assert {rank["catalogue"]["source"] for rank in ranks} == {"published"}
-
-
-def test_nothing_is_put_beside_the_data_where_that_is_not_wanted(
-    folder, serve, tmp_path, alone
-):
-    served = serve(folder, latency="10ms")
-    job = Job(served, tmp_path / "caches", 2, 2, LEAT_SHARE_CATALOGUE="never")
-
-    assert len({rank["digest"] for rank in job.run()}) == 1
-
-    assert alone < served.counters()["list"] <= 2 * alone + 4
-    assert served.counters()["put"] == 0
 
 
 def test_a_builder_that_dies_is_taken_over(folder, serve, tmp_path):
