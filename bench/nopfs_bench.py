@@ -254,7 +254,7 @@ def main() -> None:
         data.mkdir(parents=True)
         for i in range(samples):
             (data / f"{i:05}.bin").write_bytes(os.urandom(OBJECT_BYTES))
-        bucket = [*enter(BUCKET_NODE), find_binary(), "bucket", str(folder / "buckets"), "--host", address(BUCKET_NODE),
+        bucket = [*enter(BUCKET_NODE), find_binary(), "bucket", str(folder / "buckets"), "--host", address(BUCKET_NODE), "--no-credentials",
                   "--port", "0", "--latency", LATENCY, "--total-bandwidth", BUCKET_RATE]  # fmt: skip
         with running(bucket, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None

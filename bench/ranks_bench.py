@@ -18,6 +18,7 @@ import collections
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -39,7 +40,7 @@ def make_objects(root: pathlib.Path, count: int) -> None:
     import photos
 
     made = photos.make()
-    (root / "decode").symlink_to(made / "train")
+    shutil.copytree(made / "train", root / "decode")
     folder = root / "fetch" / "all"
     folder.mkdir(parents=True)
     for i in range(count):

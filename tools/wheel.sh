@@ -147,7 +147,7 @@ command -v ccache > /dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_C
 data=$root/build/demo-data/v1
 [ -d "$data/digits" ] || (cd "$root/examples" && python digits.py > /dev/null)  # By the .venv's Python
 mkdir -p "$scratch/data" "$out"
-ln -s "$data/digits" "$scratch/data/digits"
+cp -r "$data/digits" "$scratch/data/digits"
 data=$scratch/data
 make_tools
 make_sysroot

@@ -27,6 +27,7 @@
 #include "leat/base/mutex.h"
 #include "leat/runtime/energy_count.h"
 #include "leat/runtime/limits.h"
+#include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
@@ -39,6 +40,7 @@ constexpr std::size_t kMostUnsent = 65536;  // The agent closes a connection
                                             // unread.
 constexpr double kSmoothed = 0.7;           // Smooths the load of other
                                             // programs.
+constexpr double kRegistersWithin = 10;     // After it has connected.
 constexpr double kWatchedSeconds = 5;       // After somebody asked for a trace.
 
 struct Connection {
@@ -46,6 +48,7 @@ struct Connection {
   Peer peer;
   LineReader reader;
   std::string unsent;
+  double came_at = 0;
   bool is_registered = false;
   bool is_over = false;
 };
@@ -69,7 +72,7 @@ class PollingAgent final : public Agent {
         book_(with_cores(options.node, effective_limits().cpus, {}),
               options.sharing, options.buckets) {
     tick();
-    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+    thread_ = start_thread([this](const std::stop_token& stop) { run(stop); });
   }
 
   ~PollingAgent() override {
@@ -110,28 +113,29 @@ class PollingAgent final : public Agent {
     name_this_thread("leat-agent");
     while (!stop.stop_requested()) {
       const bool has_changed = serve();
-      const double now = seconds_of(SteadyClock().now());
-      if (has_changed || now - ticked_at_ >= kTickSeconds) tick();
+      const double at = now();
+      if (has_changed || at - ticked_at_ >= kTickSeconds) tick();
       for (const auto& [id, told] : book_.take_shares()) {
         const auto found = connections_.find(id);
         if (found == connections_.end()) continue;
         say(found->second, line_of(told.share, told.pace));
       }
-      ask_for_traces(now);
+      ask_for_traces(at);
+      hang_up_on_the_silent();
       drop_what_is_over();
     }
   }
 
-  void ask_for_traces(double now) {
+  void ask_for_traces(double at) {
     std::vector<std::string> jobs;
     {
       const MutexLock lock(mutex_);
       std::erase_if(watched_, [&](const auto& entry) {
-        return entry.second.until < now;
+        return entry.second.until < at;
       });
       for (auto& [job, watched] : watched_) {
-        if (now < watched.asked + kTickSeconds) continue;
-        watched.asked = now;
+        if (at < watched.asked + kTickSeconds) continue;
+        watched.asked = at;
         jobs.push_back(job);
       }
     }
@@ -153,7 +157,8 @@ class PollingAgent final : public Agent {
   /// Waits a little for anybody; true if somebody has come or gone.
   bool serve() {
     std::vector<pollfd> sources = {{.fd = wake_.get(), .events = POLLIN}};
-    const bool has_room = connections_.size() < kMostConnections;
+    const bool has_room =
+        connections_.size() < most_connections_ && now() >= accepts_at_;
     sources.push_back(
         {.fd = has_room ? listening_.socket.get() : -1, .events = POLLIN});
     std::vector<MemberId> order;
@@ -183,8 +188,13 @@ class PollingAgent final : public Agent {
   void accept_one() {
     OwnedFd socket(::accept4(listening_.socket.get(), nullptr, nullptr,
                              SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) return;
+    if (!socket) {
+      // Out of descriptors: whoever waits makes the socket readable all along.
+      if (errno != EAGAIN && errno != EINTR) accepts_at_ = now() + kTickSeconds;
+      return;
+    }
     Connection connection{.socket = std::move(socket)};
+    connection.came_at = now();
     const Result<Peer> peer = peer_of(connection.socket.get());
     if (!peer) return;
     connection.peer = *peer;
@@ -193,8 +203,34 @@ class PollingAgent final : public Agent {
                                  "--group"));
       return;
     }
+    if (of_user(connection.peer.user) >= most_of_a_user_) {
+      say(connection,
+          error_line("this agent has as many connections of this user as it "
+                     "takes: loaders that are not closed hold one each"));
+      return;
+    }
     connections_.emplace(++members_ever_, std::move(connection));
   }
+
+  std::size_t of_user(uid_t user) const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(connections_, [user](const auto& entry) {
+          return entry.second.peer.user == user;
+        }));
+  }
+
+  void hang_up_on_the_silent() {
+    for (auto& [id, connection] : connections_) {
+      if (connection.is_registered ||
+          now() < connection.came_at + kRegistersWithin) {
+        continue;
+      }
+      hang_up(connection, Error(ErrorCode::kDeadlineExceeded,
+                                "register, and soon after connecting"));
+    }
+  }
+
+  static double now() { return seconds_of(SteadyClock().now()); }
 
   bool may_come(const Connection& connection) const {
     const Peer& peer = connection.peer;
@@ -271,20 +307,20 @@ class PollingAgent final : public Agent {
   }
 
   void tick() {
-    const double now = seconds_of(SteadyClock().now());
-    if (now - ticked_at_ >= kTickSeconds) {
-      const CpuLoad load = meter_.measure(book_.pids(), now - ticked_at_);
+    const double at = now();
+    if (at - ticked_at_ >= kTickSeconds) {
+      const CpuLoad load = meter_.measure(book_.pids(), at - ticked_at_);
       load_.busy_outside =
           kSmoothed * load_.busy_outside + (1 - kSmoothed) * load.busy_outside;
       load_.busy = load.busy;
       load_.cores = load.cores;
-      ticked_at_ = now;
+      ticked_at_ = at;
       limits_ = effective_limits();  // A cgroup's may change at any time.
       if (options_.heeds_other_programs) {
         book_.set_resources(with_cores(options_.node, limits_.cpus, load_));
       }
     }
-    book_.tick(now, unix_now());
+    book_.tick(at, unix_now());
     NodeView view = book_.view();
     for (JobView& job : view.jobs) job.user_name = users_.of(job.user);
     std::array<char, 256> name{};
@@ -312,7 +348,13 @@ class PollingAgent final : public Agent {
   double ticked_at_ = 0;
   CpuLoad load_;
   Limits limits_;
+  const std::size_t most_connections_ = std::min<std::size_t>(
+      kMostConnections,
+      static_cast<std::size_t>(effective_limits().open_files / 2));
+  const std::size_t most_of_a_user_ =
+      std::min(kMostOfAUser, most_connections_ / 2);
   std::map<MemberId, Connection> connections_;
+  double accepts_at_ = 0;  ///< Nobody is let in before.
   MemberId members_ever_ = 0;
 
   mutable Mutex mutex_;

@@ -17,6 +17,8 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "leat/agent/job_book.h"
 #include "leat/agent/wire/unix_socket.h"
@@ -602,6 +604,33 @@ TEST_F(AgentTest, HangsUpOnNonsenseAndServesOthers) {
   LineReader reader;
   EXPECT_THAT(hear(socket->get(), reader), HasSubstr("share"));
   EXPECT_EQ(open->view().jobs.size(), 1u);
+}
+
+TEST_F(AgentTest, OneUserCannotTakeAllConnections) {
+  const auto open = agent();
+  std::vector<OwnedFd> idle;
+  for (std::size_t i = 0; i < Agent::kMostOfAUser; ++i) {
+    auto socket = connect_to(options_.socket);
+    while (!socket) socket = connect_to(options_.socket);  // Its queue is full.
+    idle.push_back(*std::move(socket));
+  }
+
+  auto one_more = connect_to(options_.socket);
+  while (!one_more) one_more = connect_to(options_.socket);
+
+  LineReader reader;
+  EXPECT_THAT(hear(one_more->get(), reader), HasSubstr("as many connections"));
+  idle.pop_back();
+  const auto may_come = [&] {
+    const auto socket = connect_to(options_.socket);
+    if (!socket) return false;
+    const std::string line = line_of(named("a"));
+    (void)::send(socket->get(), line.data(), line.size(), MSG_NOSIGNAL);
+    LineReader its;
+    const auto said = parse_agent_line(hear(socket->get(), its));
+    return said && said->share;
+  };
+  while (!may_come()) std::this_thread::yield();
 }
 
 TEST_F(AgentTest, ThereIsOneAgentAtAPath) {

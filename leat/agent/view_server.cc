@@ -1,6 +1,5 @@
 #include "leat/agent/view_server.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,11 +12,13 @@
 #include "leat/agent/page_files.h"
 #include "leat/agent/view_json.h"
 #include "leat/base/text.h"
+#include "leat/serve/asked_host.h"
 #include "leat/serve/http_server.h"
 
 namespace leat {
 namespace {
 
+constexpr std::size_t kMostConnections = 128;
 constexpr std::string_view kHeaders =
     "Cache-Control: no-store\r\n"
     "Content-Security-Policy: default-src 'none'; script-src 'self'; "
@@ -68,11 +69,6 @@ std::optional<ViewSince> since_of(std::string_view query) {
     if (!is_read) return std::nullopt;
   }
   return since;
-}
-
-bool is_address(int family, std::string_view text) {
-  in6_addr parsed{};  // The larger of the two.
-  return ::inet_pton(family, std::string(text).c_str(), &parsed) == 1;
 }
 
 class ViewService final : public HttpService {
@@ -169,6 +165,7 @@ class HttpViewServer final : public ViewServer {
     http.host = host_;
     http.port = port;
     http.thread_name = "leat-view";
+    http.most_connections = kMostConnections;
     LEAT_TRY(server_, open_http_server(http, service_));
     return {};
   }
@@ -194,26 +191,6 @@ Result<std::unique_ptr<ViewServer>> open_view_server(
                                                  std::move(trace));
   LEAT_TRY_VOID(server->open(options.port));
   return server;
-}
-
-bool may_ask_for(std::string_view host_header,
-                 const std::vector<std::string>& names) {
-  std::string_view host = host_header;
-  const std::size_t colon = host.rfind(':');
-  const std::size_t bracket = host.rfind(']');
-  if (colon != std::string_view::npos &&
-      (bracket == std::string_view::npos || bracket < colon)) {
-    std::uint16_t port = 0;
-    if (!read_number(host.substr(colon + 1), port)) return false;
-    host = host.substr(0, colon);
-  }
-  if (host.starts_with('[') && host.ends_with(']')) {
-    return is_address(AF_INET6, host.substr(1, host.size() - 2));
-  }
-  return is_address(AF_INET, host) || equal_in_any_case(host, "localhost") ||
-         std::ranges::any_of(names, [host](const std::string& name) {
-           return equal_in_any_case(host, name);
-         });
 }
 
 }  // namespace leat

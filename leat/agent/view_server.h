@@ -23,7 +23,7 @@ struct ViewServerOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = kViewPort;  ///< 0 lets the system choose.
   /// Host names that requests may use besides "localhost" and addresses; see
-  /// may_ask_for().
+  /// serve/asked_host.h.
   std::vector<std::string> names{};
 };
 
@@ -63,11 +63,5 @@ class ViewServer {
 ///   kUnavailable       the address is taken or not of this machine
 Result<std::unique_ptr<ViewServer>> open_view_server(
     const ViewServerOptions& options, ViewSource view, TraceSource trace = {});
-
-/// True if a request with this Host header may be answered: it names an
-/// address, "localhost" or one of `names`, with or without a port. A hostile
-/// page whose name resolves to 127.0.0.1 sends its own name.
-bool may_ask_for(std::string_view host_header,
-                 const std::vector<std::string>& names);
 
 }  // namespace leat

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "leat/serve/asked_host.h"
+
 namespace leat {
 namespace {
 
@@ -73,8 +75,25 @@ Authenticator::Admission Authenticator::admit_temporary(const RequestHead& head,
   return admission;
 }
 
+std::optional<S3Error> Authenticator::check_page(
+    const RequestHead& head) const {
+  if (!is_of_own_page(head)) {
+    return s3_error(S3Code::kAccessDenied,
+                    "A web page of another place sends this request.");
+  }
+  const bool is_signed = options_.credentials || options_.find_temporary;
+  const std::string_view host = head.header("host");  // Browsers send one.
+  if (is_signed || host.empty() || may_ask_for(host, options_.names)) {
+    return std::nullopt;
+  }
+  return s3_error(S3Code::kAccessDenied,
+                  "Without a signature this server answers to addresses, to "
+                  "localhost and to the names it was told, not to this Host.");
+}
+
 Authenticator::Admission Authenticator::admit(const RequestHead& head,
                                               WallTime now) const {
+  if (auto refusal = check_page(head)) return {std::move(refusal), {}};
   if (options_.find_temporary) return admit_temporary(head, now);
   if (!options_.credentials) return {check_token(head), {}};
   const auto find = [this](std::string_view id) {

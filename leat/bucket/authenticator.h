@@ -26,6 +26,9 @@ struct AccessOptions {
   std::optional<Credentials> credentials;
   /// A session token that is answered with ExpiredToken.
   std::string expired_token;
+  /// Host names, besides "localhost" and addresses, that requests without a
+  /// signature may use.
+  std::vector<std::string> names;
   /// If set, it is asked instead of the two above for the owner of this access
   /// key id. Expired credentials are answered with ExpiredToken. Called by many
   /// threads at once.
@@ -45,6 +48,11 @@ class Authenticator {
     std::string payload_hash;
   };
   Admission admit(const RequestHead& head, WallTime now) const;
+
+  /// Refuses what a web page of another place has its visitor's browser send:
+  /// another Origin; and, where no signature is needed, a Host that is a
+  /// stranger's name.
+  std::optional<S3Error> check_page(const RequestHead& head) const;
 
  private:
   Admission admit_temporary(const RequestHead& head, WallTime now) const;

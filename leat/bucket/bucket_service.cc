@@ -26,6 +26,9 @@ class OwnExchange final : public Exchange {
 
  private:
   Reply answer() {
+    if (const auto refusal = service_.authenticator().check_page(head_)) {
+      return error_reply(*refusal, head_.target);
+    }
     const bool is_counters = head_.target == "/_leat/counters";
     const bool is_reset = head_.target == "/_leat/counters/reset";
     if (!is_counters && !is_reset) {

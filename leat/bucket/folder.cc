@@ -31,6 +31,11 @@ Error wrong(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));
 }
 
+/// Says not where to: the client need not know.
+Error leads_out() {
+  return wrong("a symbolic link leads out of the folder that is served");
+}
+
 bool can_be_file(std::string_view segment) {
   return !segment.empty() && segment != "." && segment != ".." &&
          segment.size() <= kMostSegmentBytes &&
@@ -100,7 +105,8 @@ Result<Folder> Folder::open(const std::string& path, std::string_view repeat) {
                     "the buckets",
                     path));
   }
-  Folder folder(path);
+  LEAT_TRY(RootedFolder root, RootedFolder::open(path));
+  Folder folder(path, std::move(root));
   if (!repeat.empty()) {
     LEAT_TRY(folder.repeat_, Repeat::parse(repeat, path));
     const std::string file = folder.repeat_->file_of(fmt::format(
@@ -111,6 +117,31 @@ Result<Folder> Folder::open(const std::string& path, std::string_view repeat) {
 }
 
 Result<std::string> Folder::bucket_path(std::string_view bucket) const {
+  LEAT_TRY(std::string path, named_path(bucket));
+  if (!is_inside(path)) return leads_out();
+  return path;
+}
+
+Result<std::string> Folder::object_path(std::string_view bucket,
+                                        std::string_view key) const {
+  LEAT_TRY(std::string path, listed_path(bucket, key));
+  if (!is_inside(path)) return leads_out();
+  return path;
+}
+
+bool Folder::is_inside(std::string_view path) const {
+  std::string_view key = path.substr(std::min(path_.size() + 1, path.size()));
+  while (!key.empty()) {
+    const Result<OwnedFd> found = root_->open_at(key, O_PATH);
+    if (found) return true;
+    if (found.error().code() != ErrorCode::kNotFound) return false;
+    const std::size_t slash = key.rfind('/');
+    key = slash == std::string_view::npos ? "" : key.substr(0, slash);
+  }
+  return true;
+}
+
+Result<std::string> Folder::named_path(std::string_view bucket) const {
   // A name that begins with a dot is ours, or no bucket of anybody's.
   if (!can_be_file(bucket) || bucket.starts_with('.') ||
       bucket.find('/') != std::string_view::npos) {
@@ -119,9 +150,9 @@ Result<std::string> Folder::bucket_path(std::string_view bucket) const {
   return fmt::format("{}/{}", path_, bucket);
 }
 
-Result<std::string> Folder::object_path(std::string_view bucket,
+Result<std::string> Folder::listed_path(std::string_view bucket,
                                         std::string_view key) const {
-  LEAT_TRY(std::string path, bucket_path(bucket));
+  LEAT_TRY(std::string path, named_path(bucket));
   if (key.size() > kMostKeyBytes) {
     return wrong("the key is longer than 1024 bytes");
   }

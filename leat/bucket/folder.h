@@ -12,6 +12,7 @@
 #include "leat/base/result.h"
 #include "leat/bucket/repeat.h"
 #include "leat/serve/open_file.h"
+#include "leat/store/file/rooted_folder.h"
 
 namespace leat {
 
@@ -61,8 +62,8 @@ class DraftObject {
 };
 
 /// Opens, puts and removes objects. Paths come from keys, and keys from
-/// strangers: a key with an empty, `.` or `..` segment is refused, so nothing
-/// outside the folder is reached but by links that its owner made.
+/// strangers: a key with an empty, `.` or `..` segment is refused, and so is one
+/// that a symbolic link leads out of the folder.
 ///
 /// Errors, of all that return a Result:
 ///   kNotFound           no such bucket or object
@@ -85,6 +86,12 @@ class Folder {
   Result<std::string> bucket_path(std::string_view bucket) const;
   Result<std::string> object_path(std::string_view bucket,
                                   std::string_view key) const;
+  /// The same, of a key that a listing has found: no link is looked at.
+  Result<std::string> listed_path(std::string_view bucket,
+                                  std::string_view key) const;
+  /// False if a symbolic link leads from `path`, which begins with the folder,
+  /// out of it. If it does not exist, the part of it that exists counts.
+  bool is_inside(std::string_view path) const;
 
   struct Bucket {
     std::string name;
@@ -109,10 +116,14 @@ class Folder {
   std::string work_path() const { return path_ + "/.leat"; }
 
  private:
-  explicit Folder(std::string path) : path_(std::move(path)) {}
+  Folder(std::string path, RootedFolder root)
+      : path_(std::move(path)),
+        root_(std::make_shared<const RootedFolder>(std::move(root))) {}
+  Result<std::string> named_path(std::string_view bucket) const;
   Result<void> make_parents(const std::string& path) const;
 
   std::string path_;
+  std::shared_ptr<const RootedFolder> root_;
   std::optional<Repeat> repeat_;
 };
 

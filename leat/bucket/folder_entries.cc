@@ -45,7 +45,8 @@ std::int64_t wall_clock_ns() {
 
 }  // namespace
 
-Result<FolderEntries> FolderEntries::read(const std::string& path) {
+Result<FolderEntries> FolderEntries::read(const std::string& path,
+                                          const MayFollow& may_follow) {
   const std::unique_ptr<DIR, CloseFolder> folder(::opendir(path.c_str()));
   if (!folder) return system_error(errno, "reading a folder");
   FolderEntries entries;
@@ -54,6 +55,10 @@ Result<FolderEntries> FolderEntries::read(const std::string& path) {
     if (name == "." || name == "..") continue;
     const Kind kind = kind_of(folder.get(), *entry);
     if (kind == Kind::kOther) continue;
+    if (entry->d_type != DT_REG && entry->d_type != DT_DIR &&
+        !may_follow(path + '/' + entry->d_name)) {
+      continue;
+    }
     const std::size_t begin = entries.names_.size();
     entries.names_ += name;
     if (kind == Kind::kFolder) entries.names_ += '/';
@@ -83,8 +88,9 @@ FolderEntries FolderEntries::of(const Repeat& repeat) {
 }
 
 FolderCache::FolderCache(std::size_t most_names,
-                         const std::optional<Repeat>& repeat)
-    : most_names_(most_names) {
+                         const std::optional<Repeat>& repeat,
+                         MayFollow may_follow)
+    : most_names_(most_names), may_follow_(std::move(may_follow)) {
   if (!repeat) return;
   repeated_path_ = repeat->folder();
   repeated_ = std::make_shared<const FolderEntries>(FolderEntries::of(*repeat));
@@ -119,7 +125,7 @@ Result<std::shared_ptr<const FolderEntries>> FolderCache::find(
     }
   }
   const std::int64_t now_ns = wall_clock_ns();
-  LEAT_TRY(FolderEntries read, FolderEntries::read(path));
+  LEAT_TRY(FolderEntries read, FolderEntries::read(path, may_follow_));
   auto names = std::make_shared<const FolderEntries>(std::move(read));
   if (now_ns - changed_ns > kSettledNs) {
     keep({path, changed_ns, status.st_ino, names});

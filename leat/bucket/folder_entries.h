@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -17,6 +18,9 @@
 
 namespace leat {
 
+/// Whether what a symbolic link at this path leads to may be shown.
+using MayFollow = std::function<bool(const std::string& path)>;
+
 /// Files and folders of one folder, in byte order of the keys that begin with
 /// them: a folder counts as its name with a slash. All else is left out.
 class FolderEntries {
@@ -30,7 +34,8 @@ class FolderEntries {
   std::size_t lower_bound(std::string_view name) const;
 
   /// Errors: kNotFound, kPermissionDenied, kResourceExhausted, kUnavailable.
-  static Result<FolderEntries> read(const std::string& path);
+  static Result<FolderEntries> read(const std::string& path,
+                                    const MayFollow& may_follow);
   /// The objects that a file stands for.
   static FolderEntries of(const Repeat& repeat);
 
@@ -47,7 +52,8 @@ class FolderEntries {
 class FolderCache {
  public:
   explicit FolderCache(std::size_t most_names,
-                       const std::optional<Repeat>& repeat = {});
+                       const std::optional<Repeat>& repeat = {},
+                       MayFollow may_follow = [](const auto&) { return true; });
 
   /// Errors: as FolderEntries::read.
   Result<std::shared_ptr<const FolderEntries>> find(const std::string& path);
@@ -64,6 +70,7 @@ class FolderCache {
   void keep(Entry entry);
 
   const std::size_t most_names_;
+  const MayFollow may_follow_;
   std::string repeated_path_;  ///< Empty: nothing is repeated.
   std::shared_ptr<const FolderEntries> repeated_;
 

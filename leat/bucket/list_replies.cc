@@ -76,7 +76,7 @@ std::pair<std::string, std::size_t> show_page(const BucketParts& parts,
                      "<CommonPrefixes><Prefix>{}</Prefix></CommonPrefixes>",
                      shown(found.key, target));
     } else {
-      const auto path = parts.folder.object_path(target.bucket, found.key);
+      const auto path = parts.folder.listed_path(target.bucket, found.key);
       // One file may stand for the whole page.
       if (path && (!state || *path != last_path)) {
         last_path = *path;

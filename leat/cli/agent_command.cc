@@ -21,6 +21,7 @@
 #include "leat/base/mutex.h"
 #include "leat/base/units.h"
 #include "leat/cli/commands.h"
+#include "leat/runtime/limits.h"
 #include "leat/store/url.h"
 
 namespace leat {
@@ -167,6 +168,7 @@ void wait_for(const std::stop_token& stop) {
 
 Result<void> run_agent(const AgentFlags& flags, CommandContext& context) {
   LEAT_TRY(AgentOptions options, options_of(flags));
+  (void)raise_open_files();  // Without it, fewer loaders may connect.
   LEAT_TRY(const std::vector<std::string> sockets,
            sockets_of(flags, context.env));
   LEAT_TRY(const auto agent, open_at(sockets, options));

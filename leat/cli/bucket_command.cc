@@ -1,5 +1,6 @@
 // leat bucket DIR    Serves a folder as S3 buckets, as slow as a cloud.
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -12,6 +13,7 @@
 #include <limits>
 #include <memory>
 #include <ostream>
+#include <random>
 #include <utility>
 
 #include "leat/base/units.h"
@@ -28,6 +30,7 @@ namespace {
 struct BucketWords {
   std::string folder;
   std::string host = "127.0.0.1";
+  std::vector<std::string> names;
   std::uint16_t port = 0;
   std::size_t threads = 1;
   std::string latency = "0";
@@ -39,6 +42,7 @@ struct BucketWords {
   std::uint64_t seed = 0;
   std::uint64_t most_gets = 0;
   std::string credentials;
+  bool no_credentials = false;
   std::string session_token;
   std::string expired_token;
   bool tls = false;
@@ -72,9 +76,31 @@ Result<std::string> read_text_file(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
+/// True if other machines cannot reach this address.
+bool is_loopback(const std::string& host) {
+  in_addr v4{};
+  if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) {
+    return (ntohl(v4.s_addr) >> 24) == 127;
+  }
+  in6_addr v6{};
+  return ::inet_pton(AF_INET6, host.c_str(), &v6) == 1 &&
+         IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+std::string drawn(std::size_t bytes) {
+  std::random_device draw;
+  std::string text;
+  while (text.size() < 2 * bytes) text += fmt::format("{:08x}", draw());
+  return text.substr(0, 2 * bytes);
+}
+
 Result<AccessOptions> access_of(const BucketWords& words) {
   AccessOptions access;
   access.expired_token = words.expired_token;
+  access.names = words.names;
+  if (words.no_credentials && !words.credentials.empty()) {
+    return wrong("--no-credentials and --credentials exclude each other");
+  }
   const std::size_t colon = words.credentials.find(':');
   if (!words.credentials.empty()) {
     if (colon == std::string::npos || colon == 0 ||
@@ -87,6 +113,8 @@ Result<AccessOptions> access_of(const BucketWords& words) {
                     words.credentials.substr(colon + 1), words.session_token};
   } else if (!words.session_token.empty()) {
     return wrong("--session-token needs --credentials KEY:SECRET");
+  } else if (!words.no_credentials && !is_loopback(words.host)) {
+    access.credentials = AwsCredentials{"LEAT" + drawn(8), drawn(20), ""};
   }
   return access;
 }
@@ -165,8 +193,16 @@ Result<void> run_bucket(const BucketWords& words, CommandContext& context) {
   LEAT_TRY(options.access, access_of(words));
   LEAT_TRY(options.behaviour, behaviour_of(words));
   LEAT_TRY(options.http, http_of(words));
+  const bool are_made = options.access.credentials && words.credentials.empty();
+  const auto keys = options.access.credentials;
   LEAT_TRY(const auto server, open_bucket_server(std::move(options)));
-  context.out << "listening on " << server->url() << std::endl;
+  context.out << "listening on " << server->url() << '\n';
+  if (are_made) {
+    context.out << "requests must be signed: AWS_ACCESS_KEY_ID="
+                << keys->access_key_id
+                << " AWS_SECRET_ACCESS_KEY=" << keys->secret_access_key << '\n';
+  }
+  context.out << std::flush;
   wait_for_end(words.exit_with_stdin, context.stop);
   if (words.json) context.out << server->counters_json() << '\n';
   return {};
@@ -178,6 +214,10 @@ std::function<Result<void>(CommandContext&)> add_bucket(CLI::App& app) {
       ->required();
   app.add_option("--host", words->host, "address to listen on")
       ->capture_default_str();
+  app.add_option("--name", words->names,
+                 "a host name by which requests without a signature may ask, "
+                 "besides localhost and addresses; may be repeated")
+      ->take_all();
   app.add_option("--port", words->port, "port to listen on; 0 for a free one")
       ->capture_default_str();
   app.add_option("--threads", words->threads, "threads that serve")
@@ -206,7 +246,10 @@ std::function<Result<void>(CommandContext&)> add_bucket(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--credentials", words->credentials,
                  "KEY:SECRET that requests must be signed with; without, "
-                 "nobody has to sign");
+                 "nobody has to sign on a loopback address, and on another "
+                 "one a pair is made and printed");
+  app.add_flag("--no-credentials", words->no_credentials,
+               "nobody has to sign, though others reach the address");
   app.add_option("--session-token", words->session_token,
                  "token that must come with the credentials");
   app.add_option("--expired-token", words->expired_token,

@@ -94,7 +94,7 @@ class Connection final
   }
 
   void start() {
-    owing_since_ = SteadyClock().now();
+    owing_since_ = received_at_ = SteadyClock().now();
     Failure ignored;
     socket().set_option(asio::ip::tcp::no_delay(true), ignored);
     socket().non_blocking(true, ignored);
@@ -125,6 +125,8 @@ class Connection final
   void close_if_owing_since(TimePoint then) override {
     if (owing_since_ < then) close_now();
   }
+
+  TimePoint last_heard() const override { return received_at_; }
 
  private:
   LoopSocket& socket() {

@@ -31,6 +31,8 @@ class ServerConnection {
   virtual void close_now() = 0;
   /// Closes if the client owes the rest of something since before `then`.
   virtual void close_if_owing_since(TimePoint then) = 0;
+  /// When it last sent something, or connected.
+  virtual TimePoint last_heard() const = 0;
 };
 
 /// A loop and the connections upon it. Shared with the replies that are still

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
@@ -67,6 +68,8 @@ class Server final : public HttpServer {
   Server(const HttpServerOptions& options, HttpService& service)
       : shared_(std::make_shared<ServerShared>(service)),
         patience_(options.patience),
+        most_on_a_loop_((options.most_connections + options.threads - 1) /
+                        options.threads),
         name_(options.thread_name) {
     shared_->connection_bytes_per_second = options.connection_bytes_per_second;
     if (options.total_bytes_per_second > 0) {
@@ -194,10 +197,21 @@ class Server final : public HttpServer {
       if (failure) return accept_later();
       shared_->accepted.fetch_add(1, std::memory_order_relaxed);
       asio::dispatch(loops_[i]->loop.context(), [this, i, socket] {
+        make_room(*loops_[i]);
         start_connection(std::move(*socket), loops_[i], shared_);
       });
       accept();
     });
+  }
+
+  /// On the loop's thread.
+  void make_room(ServerLoop& loop) const {
+    if (most_on_a_loop_ == 0 || loop.connections.size() < most_on_a_loop_) {
+      return;
+    }
+    (*std::ranges::min_element(loop.connections, {},
+                               &ServerConnection::last_heard))
+        ->close_now();
   }
 
   /// Out of descriptors: they come back when connections close.
@@ -210,6 +224,7 @@ class Server final : public HttpServer {
 
   const std::shared_ptr<ServerShared> shared_;
   const Nanoseconds patience_;
+  const std::size_t most_on_a_loop_;
   const std::string name_;
   std::vector<std::shared_ptr<ServerLoop>> loops_;
   std::optional<tcp::acceptor> acceptor_;

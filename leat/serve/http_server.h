@@ -29,6 +29,9 @@ struct HttpServerOptions {
   /// within a body, or stay after its last reply. Then it is closed, at most
   /// half as much later. Between requests it may take its time.
   Nanoseconds patience = std::chrono::seconds(60);
+  /// A connection more closes the one that has been silent for longest; 0 for
+  /// any number.
+  std::size_t most_connections = 0;
 };
 
 /// Accepts connections and lets `service` answer what they ask.

@@ -180,6 +180,30 @@ TEST(HttpServerTest, ClosesWhoeverOwesTheRestForTooLongAndNobodyElse) {
   EXPECT_TRUE(idle.read_until("]").ends_with("[GET /again]"));
 }
 
+TEST(HttpServerTest, AConnectionMoreClosesTheOneSilentForLongest) {
+  FakeService service(echo);
+  HttpServerOptions options;
+  options.most_connections = 2;
+  const auto server = open_http_server(options, service);
+  ASSERT_TRUE(server);
+  const std::string get = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n";
+  RawClient first((*server)->port());
+  RawClient second((*server)->port());
+  second.send(get);
+  second.read_until("]");
+  first.send(get);
+  first.read_until("]");
+
+  RawClient third((*server)->port());
+  third.send(get);
+
+  EXPECT_TRUE(third.read_until("]").ends_with("[GET /a]"));
+  EXPECT_EQ(second.read_until("]"), "");  // It was closed.
+  EXPECT_FALSE(second.timed_out);
+  first.send(get);
+  EXPECT_TRUE(first.read_until("]").ends_with("[GET /a]"));
+}
+
 TEST(HttpServerTest, HeadAndNotModifiedHaveNoBody) {
   FakeService service([](const std::string& what) {
     Reply reply = echo(what);

@@ -66,6 +66,94 @@ def test_nothing_outside_the_folder_is_reached(tmp_path, path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["data", "outside"]
 
 
+# Web pages in the browser of somebody who runs it
+
+DELETION = b"<Delete><Object><Key>k</Key></Object></Delete>"
+
+
+@pytest.mark.parametrize("method, path", [("POST", "/photos?delete"), ("DELETE", "/photos/k"), ("PUT", "/photos/k"),
+                                          ("GET", "/photos/k"), ("POST", "/_leat/counters/reset")])  # fmt: skip
+@pytest.mark.parametrize("headers", [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Host": "evil.example"}])
+def test_pages_of_other_places_get_and_change_nothing(bucket, folder, method, path, headers):
+    (folder / "photos/k").write_bytes(b"bytes")
+    port = urllib.parse.urlsplit(bucket.url).port
+    if "Host" in headers:
+        headers = {"Host": f"evil.example:{port}"}
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection.request(method, path, body=DELETION if method == "POST" else None, headers=headers)
+    reply = connection.getresponse()
+    assert reply.status == 403 and b"bytes" not in reply.read()
+    connection.close()
+    assert (folder / "photos/k").read_bytes() == b"bytes"
+
+
+def test_names_that_it_is_told_may_ask(folder):
+    (folder / "photos/k").write_bytes(b"bytes")
+    process = subprocess.Popen([find_binary(), "bucket", str(folder), "--name", "data.example"], stdout=subprocess.PIPE, text=True)
+    port = int(process.stdout.readline().rpartition(":")[2])
+    for name, status in [("data.example", 200), ("localhost", 200), ("other.example", 403)]:
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        connection.request("GET", "/photos/k", headers={"Host": f"{name}:{port}"})
+        assert connection.getresponse().status == status
+        connection.close()
+    process.terminate()
+    process.wait(30)
+    process.stdout.close()
+
+
+def test_links_out_of_the_folder_are_not_followed(tmp_path):
+    outside = tmp_path / "outside"
+    (outside / "deep").mkdir(parents=True)
+    (outside / "secret").write_bytes(b"confidential")
+    photos = tmp_path / "data/photos"
+    (photos / "real").mkdir(parents=True)
+    (photos / "real/k").write_bytes(b"bytes")
+    (photos / "file").symlink_to(outside / "secret")
+    (photos / "folder").symlink_to(outside)
+    (photos / "inside").symlink_to("real")
+    (tmp_path / "data/linked").symlink_to(outside)
+    with Bucket(tmp_path / "data", latency="0") as served:
+        assert get(served, "/photos/inside/k")[2] == b"bytes"
+        for path in ["/photos/file", "/photos/folder/secret", "/linked/secret"]:
+            for method in ["GET", "HEAD"]:
+                status, _, body = get(served, path, method=method)
+                assert status == 404 and b"confidential" not in body
+        for path in ["/photos/file", "/photos/folder/secret", "/photos/folder/new", "/photos/folder/deep/er/new", "/linked/new"]:
+            assert get(served, path, {"Content-Length": "0"}, method="PUT")[0] in (400, 404), path
+            get(served, path, method="DELETE")
+        listing = get(served, "/photos?list-type=2")[2]
+        assert b"<Key>real/k</Key>" in listing and b"<Key>inside/k</Key>" in listing
+        assert b"secret" not in listing and b"file" not in listing
+        assert b"linked" not in get(served, "/")[2]
+        copy = {"Content-Length": "0", "x-amz-copy-source": "/photos/folder/secret"}
+        assert get(served, "/photos/copy", copy, method="PUT")[0] in (400, 404)
+    assert sorted(p.name for p in outside.rglob("*")) == ["deep", "secret"]
+    assert (outside / "secret").read_bytes() == b"confidential"
+    assert (photos / "file").is_symlink() and not (photos / "copy").exists()
+
+
+@pytest.mark.parametrize("words, is_signed", [([], True), (["--no-credentials"], False)])
+def test_others_who_reach_it_have_to_sign(folder, words, is_signed):
+    (folder / "photos/k").write_bytes(b"bytes")
+    process = subprocess.Popen([find_binary(), "bucket", str(folder), "--host", "0.0.0.0", *words], stdout=subprocess.PIPE, text=True)
+    port = int(process.stdout.readline().rpartition(":")[2])
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection.request("GET", "/photos/k")
+    assert connection.getresponse().status == (403 if is_signed else 200)
+    connection.close()
+    if is_signed:
+        made = dict(re.findall(r"(AWS_\w+)=(\w+)", process.stdout.readline()))
+        url = f"http://127.0.0.1:{port}"
+        done = subprocess.run(
+            [find_binary(), "ls", "s3://photos", "--endpoint-url", url],
+            capture_output=True, text=True, timeout=30, env={**os.environ, **made},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    process.terminate()
+    process.wait(30)
+    process.stdout.close()
+
+
 def test_an_upload_that_breaks_off_leaves_nothing(bucket, folder):
     at = urllib.parse.urlsplit(bucket.url)
     with socket.create_connection((at.hostname, at.port)) as raw:

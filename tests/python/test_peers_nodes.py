@@ -103,7 +103,7 @@ def test_each_node_lends_its_memory_and_the_bucket_is_read_once(at, tmp_path):
         (folder / f"{i:03}.bin").write_bytes(bytes([i]) * 3000)
     script = tmp_path / "rank.py"
     script.write_text(textwrap.dedent(RANK))
-    bucket = [*at(NODES), find_binary(), "bucket", str(tmp_path / "buckets"), "--host", HUB, "--latency", "1ms"]
+    bucket = [*at(NODES), find_binary(), "bucket", str(tmp_path / "buckets"), "--host", HUB, "--no-credentials", "--latency", "1ms"]
     with contextlib.ExitStack() as stack:
         serving = stack.enter_context(_started(bucket))
         endpoint = serving.stdout.readline().split()[-1]
