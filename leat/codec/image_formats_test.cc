@@ -114,5 +114,31 @@ TEST(ExifTest, ReadsLittleEndianToo) {
   EXPECT_EQ(exif_orientation(as_bytes(intel)), 8);
 }
 
+TEST(ImageHeaderTest, SaysWhatDecodingTakesBesidesAFewRows) {
+  const auto bytes_of = [](const std::string& encoded) {
+    const auto header = header_of(encoded);
+    EXPECT_TRUE(header) << header.error().message();
+    return header->working_bytes;
+  };
+  const testing::Pixels colour = picture(100, 60);
+  constexpr std::uint64_t kPixels = 100 * 60;
+
+  EXPECT_EQ(bytes_of(encode_jpeg(colour)), 0u);
+  // 7 x 4 units of 16 x 16 pixels, each with 4 + 1 + 1 blocks.
+  EXPECT_EQ(bytes_of(encode_jpeg(colour, {.is_progressive = true})),
+            7u * 4 * 6 * 64 * 2);
+  // 13 x 8 blocks, three times.
+  EXPECT_EQ(bytes_of(encode_jpeg(colour, {.horizontal_sampling = 1,
+                                          .vertical_sampling = 1,
+                                          .is_progressive = true})),
+            13u * 8 * 3 * 64 * 2);
+  EXPECT_EQ(bytes_of(encode_png(colour)), 0u);
+  EXPECT_EQ(bytes_of(encode_png(colour, {.is_interlaced = true})),
+            3 * kPixels);
+  EXPECT_EQ(bytes_of(testing::encode_webp(colour)), 4 * kPixels);
+  EXPECT_EQ(bytes_of(testing::encode_webp(colour, {.quality = 100})),
+            7 * kPixels);
+}
+
 }  // namespace
 }  // namespace leat

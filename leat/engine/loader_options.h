@@ -82,7 +82,9 @@ struct LoaderOptions {
   bool tells_verdict = true;
 
   /// The most bytes that this node's ranks together may hold in preparation;
-  /// nullopt: 2 GiB, but at most a quarter of what this process may use.
+  /// nullopt: 2 GiB, but at most a quarter of what this process may use. If ops
+  /// decode pictures, a quarter of it is for what decoders hold: see
+  /// ImageHeader::working_bytes.
   std::optional<std::uint64_t> memory_bytes;
   /// Decoding threads on this node; 0: one for each usable CPU.
   std::size_t threads = 0;

@@ -58,6 +58,9 @@ struct ImageHeader {
   /// A PNG or TIFF has one channel, and no palette.
   bool is_grey = false;
   bool has_palette = false;
+  /// The most memory that decoding takes besides a few rows: all coefficients
+  /// of a JPEG in several scans, all pixels of an interlaced PNG or of a WebP.
+  std::uint64_t working_bytes = 0;
 };
 
 /// Which pixels are wanted.

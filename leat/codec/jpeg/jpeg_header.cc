@@ -5,7 +5,9 @@
 
 #include "leat/codec/jpeg/jpeg_header.h"
 
+#include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "leat/base/buffer.h"
 #include "leat/codec/image/exif.h"
@@ -41,6 +43,38 @@ bool is_frame(std::uint8_t marker) {
 /// Arithmetic coding can say "nothing here" in less than a bit.
 bool is_arithmetic(std::uint8_t frame) { return frame >= 0xc9; }
 
+/// Its coefficients stay in memory if they come in several scans: 2 bytes each,
+/// in whole blocks of 8 x 8 of whole units.
+std::uint64_t coefficient_bytes(std::string_view frame) {
+  constexpr std::size_t kComponentsAt = 6;
+  const std::size_t components = std::min<std::size_t>(
+      byte_at(frame, 5), (frame.size() - kComponentsAt) / 3);
+  const auto factors = [&](std::size_t i) {
+    const std::uint8_t both = byte_at(frame, kComponentsAt + 3 * i + 1);
+    return std::pair<std::uint64_t, std::uint64_t>(both >> 4, both & 15);
+  };
+  std::uint64_t across = 1;
+  std::uint64_t down = 1;
+  for (std::size_t i = 0; i < components; ++i) {
+    across = std::max(across, factors(i).first);
+    down = std::max(down, factors(i).second);
+  }
+  const auto units = [](std::uint64_t pixels, std::uint64_t factor) {
+    return (pixels + 8 * factor - 1) / (8 * factor);
+  };
+  const std::uint64_t in_all = units(u16_at(frame, 3), across) *
+                               units(u16_at(frame, 1), down);
+  std::uint64_t blocks = 0;
+  for (std::size_t i = 0; i < components; ++i) {
+    blocks += in_all * factors(i).first * factors(i).second;
+  }
+  return blocks * 64 * 2;
+}
+
+bool is_progressive(std::uint8_t frame) {
+  return frame == 0xc2 || frame == 0xc6 || frame == 0xca || frame == 0xce;
+}
+
 Error cut_short() {
   return Error(ErrorCode::kCorrupt,
                "JPEG is cut short: it ends before its pixels begin");
@@ -68,6 +102,7 @@ Result<ClaimedImage> read_jpeg_header(std::span<const std::byte> encoded) {
   ClaimedImage image;
   image.header.format = ImageFormat::kJpeg;
   std::uint8_t frame = 0;
+  std::string_view frame_content;
   std::size_t at = 2;
   for (;;) {
     // Stray bytes between segments are passed over, as libjpeg does.
@@ -82,11 +117,19 @@ Result<ClaimedImage> read_jpeg_header(std::span<const std::byte> encoded) {
     const std::size_t length = u16_at(text, at);
     if (length < 2 || text.size() - at < length) return cut_short();
     const std::string_view content = text.substr(at + 2, length - 2);
-    if (marker == kStartOfScan) break;
+    if (marker == kStartOfScan) {
+      const bool has_more = frame_content.size() > 5 && !content.empty() &&
+                            content[0] != frame_content[5];
+      if (frame_content.size() > 5 && (has_more || is_progressive(frame))) {
+        image.header.working_bytes = coefficient_bytes(frame_content);
+      }
+      break;
+    }
     at += length;
 
     if (is_frame(marker) && content.size() >= 5) {
       frame = marker;
+      frame_content = content;
       image.header.height = u16_at(content, 1);
       image.header.width = u16_at(content, 3);
     } else if (marker == kApp1 && content.starts_with(kExif) &&

@@ -2,12 +2,25 @@
 
 #include <jerror.h>
 
+#include <algorithm>
+#include <cstdio>
+
 namespace leat {
 namespace {
 
-// A progressive file may ask for pass after pass over all blocks. Ten are
-// usual; this many are an attack.
-constexpr int kMostScans = 200;
+// A progressive file may ask for pass after pass over all blocks, each for a few
+// bytes. Ten are usual. More are allowed as far as all together pass over this
+// many pixels, and this many are an attack in any case.
+constexpr std::uint64_t kUsualScans = 16;
+constexpr std::uint64_t kMostScans = 200;
+constexpr std::uint64_t kMostPassedPixels = 400'000'000;
+
+std::uint64_t most_scans(const jpeg_decompress_struct& jpeg) {
+  const std::uint64_t pixels =
+      std::uint64_t{jpeg.image_width} * jpeg.image_height;
+  return std::clamp(kMostPassedPixels / std::max<std::uint64_t>(pixels, 1),
+                    kUsualScans, kMostScans);
+}
 
 JpegShim* shim_of(j_common_ptr common) {
   return static_cast<JpegShim*>(common->client_data);
@@ -29,10 +42,14 @@ void leat_jpeg_output(j_common_ptr) {}
 
 void leat_jpeg_progress(j_common_ptr common) {
   const auto* jpeg = reinterpret_cast<j_decompress_ptr>(common);
-  if (jpeg->input_scan_number > kMostScans) {
-    common->err->msg_code = JERR_BAD_PROGRESSION;
-    leat_jpeg_error(common);
-  }
+  const std::uint64_t most = most_scans(*jpeg);
+  if (jpeg->input_scan_number <= static_cast<int>(most)) return;
+  JpegShim* shim = shim_of(common);
+  (void)std::snprintf(shim->message, sizeof shim->message,
+                      "more than %d scans of %u x %u pixels",
+                      static_cast<int>(most), jpeg->image_width,
+                      jpeg->image_height);
+  std::longjmp(shim->escape, 1);
 }
 
 void leat_jpeg_source_nothing(j_decompress_ptr) {}

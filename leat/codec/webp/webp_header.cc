@@ -111,6 +111,12 @@ Result<ClaimedImage> read_webp_header(std::span<const std::byte> encoded) {
   image.header.format = ImageFormat::kWebp;
   image.header.width = static_cast<std::uint32_t>(features.width);
   image.header.height = static_cast<std::uint32_t>(features.height);
+  // Ours are 3 bytes a pixel; libwebp has 4 of its own for a lossless picture,
+  // and one for the transparency of another.
+  const std::uint64_t pixels =
+      std::uint64_t{image.header.width} * image.header.height;
+  constexpr int kLossy = 1;
+  image.header.working_bytes = pixels * (features.format == kLossy ? 4 : 7);
   const bool is_whole = walk(
       as_text(encoded), [&](std::string_view type, std::string_view content) {
         if (type == "EXIF") image.header.orientation = orientation_of(content);

@@ -107,7 +107,7 @@ Result<void> Loader::Machine::open_values(std::optional<UnindexedShards> shards,
                                    mine, *allowance.most().in_flight, limits,
                                    env));
   allowance.add_tiers(opened.tiers.ram_bytes, opened.tiers.disk_bytes);
-  opened.open_memory(mine, allowance.most_threads());
+  opened.open_memory(job, mine, allowance.most_threads());
   LEAT_TRY(costs, LoaderCosts::open(env, opened.store.provider,
                                     mine.local_ranks, *opened.metrics));
   control = std::make_unique<Control>(std::move(allowance), opened_at);
@@ -134,7 +134,7 @@ Result<void> Loader::Machine::open_runs(std::optional<UnindexedShards> shards,
                                         const Env& env) {
   if (shards) {
     LEAT_TRY(parts, StreamParts::open(job, opened, *form, *std::move(shards),
-                                      control->now().memory_bytes, env));
+                                      opened.budget->capacity_bytes(), env));
   }
   const MutexLock lock(mutex);
   runs =

@@ -16,6 +16,17 @@ namespace leat {
 namespace {
 
 constexpr std::uint64_t kLeastMember = 1024;
+/// Decoders get a quarter of the memory, for pictures that they must hold as a
+/// whole: it is theirs alone, so nobody waits for a batch while decoding one.
+constexpr std::uint64_t kDecodersShare = 4;
+
+std::uint64_t decoders_bytes(const Job& job, const RankLimits& mine) {
+  const bool decodes =
+      std::ranges::any_of(job.options.ops, [](const OpSpec& op) {
+        return op.name == "decode_image" || op.name == "decode_mask";
+      });
+  return decodes ? mine.memory_bytes / kDecodersShare : 0;
+}
 
 CacheNeeds needs_of(const Job& job, const Schedule& schedule) {
   CacheNeeds needs{
@@ -79,7 +90,9 @@ Result<void> Opened::open_stores(Job& job, const Schedule& schedule,
   if (dataset.opening) metrics->take_counters(*dataset.opening);
   // It stands below the caches, so they are offered its bytes like any that
   // come from the store.
-  if (shards != nullptr) open_ahead(job, *shards, mine.memory_bytes);
+  if (shards != nullptr) {
+    open_ahead(job, *shards, mine.memory_bytes - decoders_bytes(job, mine));
+  }
   // Opens the peers, and this node's tiers in front of them.
   return open_cache(job, schedule, limits, env);
 }
@@ -143,11 +156,17 @@ Result<void> Opened::open_cache(Job& job, const Schedule& schedule,
   return {};
 }
 
-void Opened::open_memory(const RankLimits& mine, std::size_t most_threads) {
-  budget = std::make_unique<MemoryBudget>(mine.memory_bytes, metrics.get());
+void Opened::open_memory(const Job& job, const RankLimits& mine,
+                         std::size_t most_threads) {
+  const std::uint64_t for_decoders = decoders_bytes(job, mine);
+  budget = std::make_unique<MemoryBudget>(mine.memory_bytes - for_decoders,
+                                          metrics.get());
+  if (for_decoders != 0) {
+    decode_room = std::make_unique<MemoryBudget>(for_decoders);
+  }
   slots = std::make_unique<SlotPool>(mine.memory_bytes / 2, metrics);
   for (std::size_t i = 0; i < most_threads; ++i) {
-    scratch.push_back(make_scratch());
+    scratch.push_back(make_scratch(decode_room.get()));
   }
   executor = std::make_unique<Executor>("leat-decode", mine.threads,
                                         metrics.get(), most_threads);

@@ -43,6 +43,9 @@ struct Opened {
   PartBytes part_bytes;
   std::atomic<bool> said_no_room = false;  ///< See RunContext.
   std::unique_ptr<MemoryBudget> budget;
+  /// The part of the memory for pictures that decoders hold; null: there are
+  /// none to decode.
+  std::unique_ptr<MemoryBudget> decode_room;
   std::unique_ptr<SlotPool> slots;
   std::vector<ScratchRef> scratch;
   std::unique_ptr<Executor> executor;
@@ -63,7 +66,8 @@ struct Opened {
                            const RankLimits& mine, std::size_t most_in_flight,
                            const Limits& limits, const Env& env);
   /// Starts the memory and threads that hold and decode samples.
-  void open_memory(const RankLimits& mine, std::size_t most_threads);
+  void open_memory(const Job& job, const RankLimits& mine,
+                   std::size_t most_threads);
   /// Ends every thread. REQUIRES: no run is left.
   void end();
 

@@ -348,6 +348,10 @@ Result<std::shared_ptr<const PixelsProgram>> compile_pixels_program(
 
 void ScratchDeleter::operator()(Scratch* scratch) const { delete scratch; }
 
-ScratchRef make_scratch() { return ScratchRef(new Scratch()); }
+ScratchRef make_scratch(MemoryBudget* decode_room) {
+  ScratchRef scratch(new Scratch());
+  scratch->decode_room = decode_room;
+  return scratch;
+}
 
 }  // namespace leat

@@ -11,9 +11,14 @@
 
 #include "leat/pipeline/ops/image_run.h"
 
+#include <fmt/format.h>
+#include <malloc.h>
+
 #include <cstring>
 #include <optional>
 
+#include "leat/base/units.h"
+#include "leat/codec/image_formats.h"
 #include "leat/pipeline/ops/kernels.h"
 #include "leat/pipeline/ops/orientation.h"
 #include "leat/pipeline/ops/picture_op.h"
@@ -146,11 +151,36 @@ class ImageRun {
       source_ = &*pixels_;
       return {};
     }
+    LEAT_TRY_VOID(reserve_decoder());
     LEAT_TRY(const Rect decoded,
              reader_.start(request_.encoded, request_.header,
                            {request_.decode.mode, shrink, wanted}));
     decoded_.emplace(reader_, scratch_, decoded, wanted.x, channels_);
     source_ = &*decoded_;
+    return {};
+  }
+
+  /// Waits for other threads' pictures. Nothing that it waits for waits for it:
+  /// whoever holds decoder's memory only computes.
+  Result<void> reserve_decoder() {
+    const std::uint64_t bytes = request_.header.working_bytes;
+    if (scratch_.decode_room == nullptr || bytes == 0) return {};
+    const std::uint64_t most = scratch_.decode_room->capacity_bytes();
+    if (bytes > most) {
+      return Error(
+          ErrorCode::kResourceExhausted,
+          fmt::format("decoding this {} of {} x {} pixels takes {}, and the "
+                      "decoders' part of memory= is {}: give {} times as much "
+                      "memory=, or store the picture {}",
+                      name_of(request_.header.format), request_.header.width,
+                      request_.header.height, format_bytes(bytes),
+                      format_bytes(most), bytes / most + 1,
+                      request_.header.format == ImageFormat::kWebp
+                          ? "smaller"
+                          : "in one pass: a JPEG not progressive, a PNG not "
+                            "interlaced"));
+    }
+    LEAT_TRY(scratch_.decode_memory, scratch_.decode_room->reserve(bytes, {}));
     return {};
   }
 
@@ -372,11 +402,27 @@ PixelSize upright_size(const ImageHeader& header, const DecodeImageOp& decode) {
       .turned({header.width, header.height});
 }
 
+namespace {
+
+/// From here on the C library is told to give memory back to the system. It
+/// would keep as much for each thread.
+constexpr std::uint64_t kMostKeptFreed = 16 * kMiB;
+
+void give_back(Reservation& decoder) {
+#ifdef __GLIBC__
+  if (decoder.bytes() > kMostKeptFreed) (void)::malloc_trim(0);
+#endif
+  decoder.release();
+}
+
+}  // namespace
+
 Result<void> run_image(const ImageRunRequest& request, Scratch& scratch,
                        std::span<std::byte> out, RunNotes& notes) {
   ImageRun run(request, scratch);
   auto done = run.run(out, notes);
   if (!request.are_pixels) scratch.reader->finish();
+  give_back(scratch.decode_memory);
   scratch.shrink();
   return done;
 }

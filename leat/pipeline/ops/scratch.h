@@ -11,6 +11,7 @@
 #include "leat/codec/image_formats.h"
 #include "leat/pipeline/ops/weights.h"
 #include "leat/pipeline/program/program.h"
+#include "leat/runtime/memory_budget.h"
 
 namespace leat {
 
@@ -40,6 +41,8 @@ class Scratch {
   static constexpr std::size_t kKeptBytes = 8 << 20;
 
   std::unique_ptr<ImageReader> reader = make_image_reader();
+  MemoryBudget* decode_room = nullptr;
+  Reservation decode_memory;  ///< For the picture that is being decoded.
   AxisWeights across;
   AxisWeights down;
   ReusedBytes block;    ///< A few rows as decoded.

@@ -18,6 +18,7 @@
 
 namespace leat {
 
+class MemoryBudget;  // runtime/memory_budget.h
 class SampleView;    // sample_view.h
 class UserFunction;  // user_function.h
 
@@ -71,7 +72,9 @@ struct ScratchDeleter {
   void operator()(Scratch* scratch) const;
 };
 using ScratchRef = std::unique_ptr<Scratch, ScratchDeleter>;
-ScratchRef make_scratch();
+/// `decode_room` is the memory that decoders of all threads may take together,
+/// and outlives the scratch; null: as much as they need.
+ScratchRef make_scratch(MemoryBudget* decode_room = nullptr);
 
 /// The ops of one field in one piece, fused where that saves a pass over the
 /// pixels.
