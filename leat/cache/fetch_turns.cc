@@ -7,6 +7,7 @@
 
 #include <utility>
 
+#include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
@@ -16,10 +17,10 @@ FetchTurns::FetchTurns(std::unique_ptr<RecordClaims> claims, SharedTiers tiers,
     : options_(options),
       claims_(std::move(claims)),
       tiers_(std::move(tiers)),
-      thread_([this](const std::stop_token& stop) {
+      thread_(start_thread([this](const std::stop_token& stop) {
         name_this_thread("leat-cache-turn");
         run(stop);
-      }) {}
+      })) {}
 
 FetchTurns::~FetchTurns() {
   thread_.request_stop();

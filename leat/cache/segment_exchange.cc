@@ -32,6 +32,7 @@
 #include "leat/base/mutex.h"
 #include "leat/cache/exchange_folder.h"
 #include "leat/cache/sealed_memory.h"
+#include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
@@ -146,10 +147,10 @@ class SegmentExchange final : public SegmentFiles {
         listener_(std::move(listener)),
         ops_(ops),
         patience_(patience),
-        server_([this](const std::stop_token& stop) {
+        server_(start_thread([this](const std::stop_token& stop) {
           name_this_thread("leat-cache-hand");
           serve(stop);
-        }) {}
+        })) {}
 
   ~SegmentExchange() override {
     server_.request_stop();

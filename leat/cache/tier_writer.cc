@@ -6,6 +6,7 @@
 
 #include "leat/base/buffer.h"
 #include "leat/cache/segment_format.h"
+#include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
@@ -20,10 +21,10 @@ constexpr AccessTime kEpochsARank = 4;
 TierWriter::TierWriter(const Parts& parts, TierWriterOptions options)
     : to_(parts),
       options_(options),
-      thread_([this](const std::stop_token& stop) {
+      thread_(start_thread([this](const std::stop_token& stop) {
         name_this_thread("leat-cache-write");
         run(stop);
-      }) {}
+      })) {}
 
 void TierWriter::write_now(CacheWrite write) {
   bool is_done = false;  // Guarded by turn_.

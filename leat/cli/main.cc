@@ -8,11 +8,12 @@
 #include <iostream>
 #include <stop_token>
 #include <string>
-#include <thread>
+#include <system_error>
 #include <vector>
 
 #include "leat/cli/command_line.h"
 #include "leat/cli/commands.h"
+#include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
@@ -70,7 +71,7 @@ int run(int argc, char** argv) {
   std::stop_source stop;
   // Waits in sigwait for as long as the process lives: the one thread that
   // nobody joins.
-  std::thread(watch_signals, stop).detach();
+  start_thread([stop] { watch_signals(stop); }).detach();
 
   CommandContext context{.out = std::cout,
                          .err = std::cerr,
@@ -83,4 +84,11 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace leat
 
-int main(int argc, char** argv) { return leat::run(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return leat::run(argc, argv);
+  } catch (const std::system_error& error) {  // No threads are left.
+    std::cerr << "leat: " << error.what() << '\n';
+    return static_cast<int>(leat::ExitCode::kFailed);
+  }
+}

@@ -20,6 +20,7 @@
 #include "leat/base/clock.h"
 #include "leat/base/owned_fd.h"
 #include "leat/runtime/log.h"
+#include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
@@ -70,7 +71,8 @@ class PollingLink final : public AgentLink {
   explicit PollingLink(AgentLinkOptions options)
       : options_(std::move(options)),
         wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-        thread_([this](const std::stop_token& stop) { run(stop); }) {}
+        thread_(start_thread(
+            [this](const std::stop_token& stop) { run(stop); })) {}
 
   ~PollingLink() override {
     thread_.request_stop();

@@ -6,6 +6,7 @@
 
 #include "leat/base/system_error.h"
 #include "leat/runtime/log.h"
+#include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
@@ -31,10 +32,10 @@ Result<std::unique_ptr<LoaderTuning>> LoaderTuning::begin(
 LoaderTuning::LoaderTuning(Hooks hooks, std::FILE* trace)
     : hooks_(std::move(hooks)),
       trace_(trace),
-      thread_([this](const std::stop_token& stop) {
+      thread_(start_thread([this](const std::stop_token& stop) {
         name_this_thread("leat-tuner");
         run(stop);
-      }) {}
+      })) {}
 
 LoaderTuning::~LoaderTuning() {
   end();

@@ -9,6 +9,7 @@
 
 #include <utility>
 
+#include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
@@ -42,10 +43,10 @@ ShardStream::ShardStream(ReadAheadStore& ahead, const OpenedStore& store,
       env_(env),
       known_(to_scan_, shards_.catalogue_options.index.classes,
              etag_kind_of(inner_), options_.window_blocks),
-      thread_([this](const std::stop_token& stop) {
+      thread_(start_thread([this](const std::stop_token& stop) {
         name_this_thread("leat-scan");
         run(stop);
-      }) {}
+      })) {}
 
 ShardStream::~ShardStream() { stop(); }
 

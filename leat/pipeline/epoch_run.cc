@@ -13,6 +13,7 @@
 #include <cstring>
 #include <utility>
 
+#include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
@@ -63,10 +64,10 @@ EpochRun::EpochRun(const RunContext& context, EpochPlanOptions plan,
                arrive(batch, sample, now);
              }),
       records_(context, plan_, reads_, queue_, stop_.get_token()),
-      planner_([this] {
+      planner_(start_thread([this] {
         name_this_thread("leat-planner");
         this->plan(stop_.get_token());
-      }) {}
+      })) {}
 
 EpochRun::~EpochRun() {
   stop_.request_stop();

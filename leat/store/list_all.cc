@@ -28,6 +28,7 @@
 #include <utility>
 
 #include "leat/base/mutex.h"
+#include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
 #include "leat/store/split_keys.h"
 
@@ -142,10 +143,17 @@ Result<std::vector<ObjectInfo>> Lister::run() {
     busy_ = std::max<std::size_t>(options_.threads, 1);
   }
   for (std::size_t i = 0; i < std::max<std::size_t>(options_.threads, 1); ++i) {
-    threads.emplace_back([this, i] {
+    const auto lists = [this, i] {
       name_this_thread(fmt::format("leat-list-{}", i));
       work();
-    });
+    };
+    if (i == 0) {
+      threads.push_back(start_thread(lists));
+    } else if (!try_start_thread(threads, lists)) {
+      const MutexLock lock(mutex_);
+      --busy_;  // One fewer lists.
+      changed_.notify_all();
+    }
   }
   while (!wait()) tell();
   threads.clear();

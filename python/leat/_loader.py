@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -50,6 +51,13 @@ Places = Union[Source, Sequence[Source], Dataset]
 OnError = Literal["raise", "substitute"]
 Size = Union[str, int, None]
 File = Union[str, os.PathLike[str], None]
+
+
+def _end(native: Any, workers: FunctionWorkers, talk: Talk | None) -> None:
+    if talk:
+        talk.close()
+    native.close()
+    workers.close()
 
 
 @checks_names(MOVED)
@@ -346,10 +354,7 @@ class Loader:
 
     def close(self) -> None:
         """Ends threads, processes and requests; twice does no harm. Batches stay valid."""
-        if talk := getattr(self, "_talk", None):
-            talk.close()
-        self._native.close()
-        self._workers.close()
+        _end(self._native, self._workers, getattr(self, "_talk", None))
 
     def __enter__(self) -> Loader:
         return self
@@ -359,7 +364,13 @@ class Loader:
 
     def __del__(self) -> None:
         # Also runs when __init__ failed, before there is anything to close.
-        if getattr(self, "_native", None):
+        native = getattr(self, "_native", None)
+        if not native:
+            return
+        if native.is_in_own_function():  # Collected there; it would wait for itself.
+            parts = (native, self._workers, getattr(self, "_talk", None))
+            threading.Thread(target=_end, args=parts).start()
+        else:
             self.close()
 
     def __reduce__(self) -> Any:

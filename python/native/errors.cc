@@ -1,10 +1,28 @@
 #include "errors.h"
 
+#include <cerrno>
+#include <exception>
 #include <string>
+#include <system_error>
 
 #include "functions.h"
+#include "leat/runtime/start_thread.h"
 
 namespace leat {
+
+void translate_exceptions() {
+  pybind11::register_local_exception_translator(
+      [](std::exception_ptr thrown) {  // NOLINT: pybind11's signature.
+        try {
+          if (thrown) std::rethrow_exception(thrown);
+        } catch (const std::system_error& error) {
+          if (error.code().value() != EAGAIN) throw;
+          const pybind11::object type =
+              pybind11::module_::import("leat.errors").attr("ResourceExhausted");
+          PyErr_SetString(type.ptr(), no_threads_text());
+        }
+      });
+}
 
 void raise_python(const Error& error) {
   raise_own_exception(error);

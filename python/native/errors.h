@@ -8,6 +8,10 @@
 
 namespace leat {
 
+/// Makes leat.ResourceExhausted of what the engine throws where the system has
+/// no more threads. For this module's functions.
+void translate_exceptions();
+
 /// Raises the class of leat.errors that has the name of the code.
 [[noreturn]] void raise_python(const Error& error);
 

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <optional>
 #include <stop_token>
 #include <thread>
 #include <utility>
 
 #include "errors.h"
+#include "leat/runtime/start_thread.h"
 #include "log.h"
 
 namespace leat {
@@ -21,11 +23,16 @@ template <class Work>
 auto run_interruptibly(const Work& work) {
   std::stop_source stop;
   std::optional<decltype(work(stop.get_token()))> result;
+  std::exception_ptr thrown;
   std::atomic<bool> is_done = false;
   {
     const pybind11::gil_scoped_release unlocked;
-    const std::jthread worker([&] {
-      result.emplace(work(stop.get_token()));
+    const std::jthread worker = start_thread([&] {
+      try {
+        result.emplace(work(stop.get_token()));
+      } catch (const std::exception&) {  // No memory, or no threads.
+        thrown = std::current_exception();
+      }
       is_done = true;
     });
     // A short read is not to wait for the first slice.
@@ -43,6 +50,7 @@ auto run_interruptibly(const Work& work) {
   }
   if (PyErr_Occurred() != nullptr) throw pybind11::error_already_set();
   deliver_log();
+  if (thrown) std::rethrow_exception(thrown);
   return value_or_raise(*std::move(result));
 }
 

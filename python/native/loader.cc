@@ -46,6 +46,17 @@ std::optional<py::list> wait_for(const Wait& wait) {
   }
 }
 
+/// Raises where the call would wait for the function that makes it.
+void check_is_outside(const Loader& loader, const char* call) {
+  if (!loader.is_in_own_function()) return;
+  raise_python(Error(
+      ErrorCode::kInvalidArgument,
+      std::string(call) +
+          " of a loader inside a function of its own ops would wait for that "
+          "function forever; call it where the loader is iterated over, or "
+          "raise in the function to end it"));
+}
+
 ShuffleChoice shuffle_of(const std::string& name) {
   if (name == "none") return ShuffleChoice::kNone;
   if (name == "auto") return ShuffleChoice::kAuto;
@@ -91,6 +102,7 @@ CacheOptions cache_of(const py::dict& given) {
   options.is_shared = py::cast<bool>(given["shared"]);
   options.first_within = py::cast<std::uint64_t>(given["first_within"]);
   options.peers = py::cast<std::vector<std::string>>(given["peers"]);
+  options.peer_secret = py::cast<std::string>(given["peer_secret"]);
   if (!given["peer_placement"].is_none()) {
     options.peer_placement = value_or_raise(
         peer_placement_of(py::cast<std::string>(given["peer_placement"])));
@@ -203,6 +215,7 @@ void give_order(Loader& loader, std::uint64_t epoch, std::uint64_t first,
   };
   GivenEpoch order{
       .first = first, .samples = copy(samples), .ends = copy(ends)};
+  check_is_outside(loader, "iter()");
   // Ends a run, whose Python functions need the GIL.
   ok_or_raise([&] {
     const py::gil_scoped_release unlocked;
@@ -290,6 +303,7 @@ void bind_loader(py::module_& module) {
            })
       .def("begin",
            [](Loader& loader) {
+             check_is_outside(loader, "iter()");
              std::optional<Result<Loader::Iteration>> begun;
              {
                const py::gil_scoped_release unlocked;
@@ -299,17 +313,20 @@ void bind_loader(py::module_& module) {
            })
       .def("next",
            [](Loader& loader, std::uint64_t iteration) {
+             check_is_outside(loader, "next()");
              return wait_for([&](Nanoseconds slice) {
                return loader.next_within({iteration}, slice);
              });
            })
       .def("peek",
            [](Loader& loader) {
+             check_is_outside(loader, "peek()");
              return wait_for(
                  [&](Nanoseconds slice) { return loader.peek_within(slice); });
            })
       .def("set_epoch",
            [](Loader& loader, std::uint64_t epoch) {
+             check_is_outside(loader, "set_epoch()");
              // Ends a run, whose Python functions need the GIL.
              ok_or_raise([&] {
                const py::gil_scoped_release unlocked;
@@ -323,6 +340,7 @@ void bind_loader(py::module_& module) {
       .def("state", &Loader::state)
       .def("load_state",
            [](Loader& loader, const std::string& state) {
+             check_is_outside(loader, "load_state_dict()");
              std::optional<Result<void>> loaded;
              {
                const py::gil_scoped_release unlocked;
@@ -366,7 +384,12 @@ void bind_loader(py::module_& module) {
            [](Loader& loader, double offered, double reached, double ceiling) {
              loader.set_pace_elsewhere({offered, reached, ceiling});
            })
-      .def("close", &Loader::close, py::call_guard<py::gil_scoped_release>());
+      .def("is_in_own_function", &Loader::is_in_own_function)
+      .def("close", [](Loader& loader) {
+        check_is_outside(loader, "close()");
+        const py::gil_scoped_release unlocked;
+        loader.close();
+      });
   module.def("cache_policies", &cache_policies);
 }
 

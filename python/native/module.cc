@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 
 #include "bindings.h"
+#include "errors.h"
 
 #ifndef LEAT_VERSION
 #error "LEAT_VERSION comes from CMake"
@@ -18,6 +19,7 @@ PYBIND11_MODULE(_native, module) {
 #endif
   module.doc() = "The engine of leat. Use the package leat, not this.";
   module.attr("__version__") = LEAT_VERSION;
+  leat::translate_exceptions();
   leat::bind_dataset(module);
   leat::bind_loader(module);
   leat::bind_peers(module);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import random
+import re
 import sys
 import sysconfig
 import threading
@@ -358,3 +359,76 @@ def test_an_interpreter_without_a_gil_stays_so():
     )
 
     assert done.stdout.strip() == str(not sysconfig.get_config_var("Py_GIL_DISABLED")), done.stderr
+
+
+@pytest.mark.parametrize("call", ["next()", "iter()", "peek()", "close()", "set_epoch()", "load_state_dict()"])
+def test_a_loader_within_its_own_function_is_an_error_and_no_hang(pictures, call):
+    calls = {
+        "next()": lambda: next(running),
+        "iter()": lambda: iter(loader),
+        "peek()": lambda: loader.peek(),
+        "close()": lambda: loader.close(),
+        "set_epoch()": lambda: loader.set_epoch(3),
+        "load_state_dict()": lambda: loader.load_state_dict(loader.state_dict()),
+    }
+
+    has_begun = threading.Event()
+
+    def meddle(image):
+        has_begun.wait(30)
+        calls[call]()
+        return image
+
+    with leat.Loader(pictures, batch_size=4, shuffle=False, ops=[DECODE, Python(meddle)], fields=["image"]) as loader:
+        running = iter(loader)
+        has_begun.set()
+        with pytest.raises(leat.InvalidArgument, match=re.escape(f"{call} of a loader inside a function of its own")):
+            next(running)
+
+
+def test_a_loader_within_anothers_function_works(pictures):
+    with leat.Loader(pictures, batch_size=1, shuffle=False, batch="dict", output="numpy", fields=["label"]) as inner:
+        running, lock = iter(inner), threading.Lock()
+
+        def look_up(image):
+            with lock:
+                return np.int64(len(np.asarray(next(running)["label"])))
+
+        found = batches(pictures, ops=[DECODE, Python(look_up, to="n")], fields=["n"], epochs=1)[:1]
+    assert found[0]["n"].tolist() == [1] * 10
+
+
+def test_a_loader_that_is_collected_within_its_own_function_ends():
+    done = run_python("""
+import gc, pathlib, sys, tempfile, threading, time
+import numpy as np
+import leat
+from leat.ops import Python
+
+folder = pathlib.Path(tempfile.mkdtemp())
+for i in range(8):
+    (folder / f"{i}").write_bytes(b"x")
+gc.disable()
+entered, dropped = threading.Event(), threading.Event()
+
+def collect(data):
+    entered.set()
+    dropped.wait(30)
+    gc.collect()
+    return np.int64(1)
+
+def make():
+    loader = leat.Loader(folder, batch_size=2, shuffle=False, threads=1, ops=[Python(collect, field="data", to="n")], fields=["n"])
+    iter(loader)
+    loader._itself = loader  # Only a collection can end it.
+
+make()
+entered.wait(30)
+dropped.set()
+for _ in range(300):
+    if not any(name.read_text().startswith("leat-") for name in pathlib.Path("/proc/self/task").glob("*/comm")):
+        print("ended")
+        break
+    time.sleep(0.1)
+""", timeout=60)
+    assert done.stdout == "ended\n", done.stderr

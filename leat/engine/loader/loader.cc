@@ -370,6 +370,11 @@ void Loader::settle_cache() {
   }
 }
 
+bool Loader::is_in_own_function() const {
+  const Executor* const here = Executor::here();
+  return here != nullptr && here == machine_->opened.executor.get();
+}
+
 void Loader::close() {
   Machine& m = *machine_;
   if (getpid() != m.pid) return;  // The threads do not exist in this process.

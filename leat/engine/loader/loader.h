@@ -191,7 +191,12 @@ class Loader {
   void settle_cache();
 
   /// Stops everything that runs. Batches stay valid. May be called twice.
+  /// REQUIRES: !is_in_own_function().
   void close();
+
+  /// True on a thread that runs a user's function for this loader: whatever
+  /// waits for that thread would wait forever there.
+  bool is_in_own_function() const;
 
  private:
   struct Machine;
