@@ -114,7 +114,7 @@ Result<AccessOptions> access_of(const BucketWords& words) {
   } else if (!words.session_token.empty()) {
     return wrong("--session-token needs --credentials KEY:SECRET");
   } else if (!words.no_credentials && !is_loopback(words.host)) {
-    access.credentials = AwsCredentials{"LEAT" + drawn(8), drawn(20), ""};
+    access.credentials = Credentials{"LEAT" + drawn(8), drawn(20), ""};
   }
   return access;
 }
