@@ -84,9 +84,7 @@ std::string threads(std::string_view what, const EpochStats& stats,
     return fmt::format(
         "functions of yours in Python, which take turns: {} threads waited "
         "{:.0f} % of their time for the interpreter's lock (GIL); NumPy lets "
-        "go "
-        "of it, and leat.torch.DataLoader(multiprocessing_context=) has "
-        "processes",
+        "go of it, and leat.ops.Python(workers=\"processes\") needs none",
         share.threads,
         100 * to_seconds(stats.threads.locked) /
             to_seconds(stats.threads.busy));
