@@ -30,6 +30,7 @@
 #include "leat/base/mutex.h"
 #include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
+#include "leat/store/list_unsorted.h"
 #include "leat/store/split_keys.h"
 
 namespace leat {
@@ -51,11 +52,6 @@ bool is_ours(std::string_view key) {
          key.find("/.leat/") != std::string_view::npos;
 }
 
-bool is_passed_over(const ObjectInfo& object, std::size_t prefix_size) {
-  return (object.size_bytes == 0 && object.key.ends_with('/')) ||
-         is_ours(std::string_view(object.key).substr(prefix_size));
-}
-
 /// A part of the keys and the objects found in it.
 struct Segment {
   KeyRange range;      ///< `after` is the last key seen.
@@ -73,6 +69,11 @@ class Lister {
         on_stop_(std::move(stop), [this] { end(); }) {}
 
   Result<std::vector<ObjectInfo>> run();
+  /// After run(), which is then in vain: the store lists in no order.
+  bool is_unsorted() {
+    const MutexLock lock(mutex_);
+    return is_unsorted_;
+  }
 
  private:
   enum class After { kMore, kDone };
@@ -88,6 +89,7 @@ class Lister {
   void work_on(Segment& segment);
   void find_folders();
   void fail(Error error);
+  void give_up_order();
   void end();
   std::optional<ListProgress> take_untold();
   void tell();
@@ -110,6 +112,7 @@ class Lister {
   bool wants_folders_ LEAT_GUARDED_BY(mutex_) = false;
   std::vector<std::string> folders_ LEAT_GUARDED_BY(mutex_);  // Sorted.
   std::optional<Error> error_ LEAT_GUARDED_BY(mutex_);
+  bool is_unsorted_ LEAT_GUARDED_BY(mutex_) = false;
   // Counts the pages of all keys.
   std::size_t good_pages_ LEAT_GUARDED_BY(mutex_) = 0;
   std::size_t guesses_ LEAT_GUARDED_BY(mutex_) = 0;
@@ -206,6 +209,11 @@ Result<Lister::After> Lister::list_page(Segment& segment) {
                       .resume = segment.resume,
                       .delimiter = ""};
   LEAT_TRY(ListPage page, store_.list(request, stop_.get_token()));
+  const bool is_all = segment.range.after.empty() && page.resume.empty();
+  if (!page.is_sorted && !is_all) {
+    give_up_order();
+    return After::kDone;
+  }
   segment.resume = page.resume;
   std::vector<std::string> seen;
   LEAT_TRY_VOID(take(segment, std::move(page), seen));
@@ -316,6 +324,14 @@ void Lister::fail(Error error) {
   end();
 }
 
+void Lister::give_up_order() {
+  {
+    const MutexLock lock(mutex_);
+    is_unsorted_ = true;
+  }
+  end();
+}
+
 void Lister::end() {
   stop_.request_stop();
   const MutexLock lock(mutex_);  // So that nobody is between check and wait.
@@ -364,44 +380,22 @@ Result<std::vector<ObjectInfo>> Lister::collect() {
   return all;
 }
 
-/// Lists a store whose pages have an order of their own: one after another.
-Result<std::vector<ObjectInfo>> list_in_turn(Store& store,
-                                             std::string_view prefix,
-                                             const ListAllOptions& options,
-                                             const std::stop_token& stop) {
-  std::vector<ObjectInfo> all;
-  ListProgress progress;
-  ListRequest request{.prefix = std::string(prefix)};
-  do {
-    LEAT_TRY(ListPage page, store.list(request, stop));
-    for (ObjectInfo& object : page.objects) {
-      if (!object.key.starts_with(prefix)) {
-        return Error(ErrorCode::kCorrupt,
-                     fmt::format("{} lists other keys than asked for",
-                                 store.url_of(prefix)));
-      }
-      if (is_passed_over(object, prefix.size())) continue;
-      all.push_back(std::move(object));
-    }
-    request.resume = std::move(page.resume);
-    progress = {.objects = all.size(), .lists = progress.lists + 1};
-    if (options.progress) options.progress(progress);
-  } while (!request.resume.empty());
-  std::ranges::sort(all, {}, &ObjectInfo::key);
-  const auto twice = std::ranges::unique(all, {}, &ObjectInfo::key);
-  all.erase(twice.begin(), twice.end());
-  return all;
-}
-
 }  // namespace
+
+bool is_passed_over(const ObjectInfo& object, std::size_t prefix_size) {
+  return (object.size_bytes == 0 && object.key.ends_with('/')) ||
+         is_ours(std::string_view(object.key).substr(prefix_size));
+}
 
 Result<std::vector<ObjectInfo>> list_all(Store& store, std::string_view prefix,
                                          const ListAllOptions& options,
                                          std::stop_token stop) {
-  if (!store.traits().lists_in_order) {
-    return list_in_turn(store, prefix, options, stop);
+  if (store.traits().lists_in_order) {
+    Lister lister(store, prefix, options, stop);
+    auto all = lister.run();
+    if (!lister.is_unsorted()) return all;
   }
-  return Lister(store, prefix, options, std::move(stop)).run();
+  return list_unsorted(store, prefix, options.progress, stop);
 }
 
 }  // namespace leat

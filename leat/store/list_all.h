@@ -36,15 +36,21 @@ struct ListAllOptions {
 /// fits on a page takes one request. A store that lists in an order of its own
 /// is listed page after page.
 ///
+/// A store that lists in no order (ListPage::is_sorted) is listed page after
+/// page: see list_unsorted.h.
+///
 /// Skips empty objects whose key ends in '/' (folder markers), and objects in a
 /// folder `.leat` (our own). Objects written or deleted meanwhile may or may
 /// not be listed.
 ///
 /// Threads:  any; `options.progress` runs on the caller's.
 /// Errors: as Store::list; kCancelled if `stop` fired
-///   kCorrupt  the store lists out of byte order
+///   kCorrupt  the store lists out of byte order and does not say so
 Result<std::vector<ObjectInfo>> list_all(Store& store, std::string_view prefix,
                                          const ListAllOptions& options,
                                          std::stop_token stop);
+
+/// True for what a listing leaves out: see list_all().
+bool is_passed_over(const ObjectInfo& object, std::size_t prefix_size);
 
 }  // namespace leat

@@ -63,6 +63,8 @@ class ListedStore final : public Store {
   std::function<std::optional<Error>(std::uint64_t nth, std::stop_token)> fault;
   bool lists_backwards = false;
   bool has_own_order = false;
+  bool lists_in_no_order = false;
+  bool repeats_itself = false;
 
  private:
   Result<ListPage> answer(const ListRequest& request, std::uint64_t nth,
@@ -82,7 +84,28 @@ class ListedStore final : public Store {
     }
     ListPage made = std::move(page).finish();
     if (lists_backwards) std::reverse(made.objects.begin(), made.objects.end());
+    if (lists_in_no_order) deal(request, made);
     return made;
+  }
+
+  /// Makes `made` the page of an order that has nothing to do with the keys:
+  /// its token is a number of keys. Like S3 Express, it knows no `start_after`.
+  void deal(const ListRequest& request, ListPage& made) const {
+    std::vector<std::string> all(keys_.begin(), keys_.end());
+    std::shuffle(all.begin(), all.end(), std::mt19937(1));
+    made = ListPage{.is_sorted = false};
+    const std::size_t from =
+        request.resume.empty() ? 0 : std::stoul(request.resume);
+    const std::size_t upto = std::min(from + page_size_, all.size());
+    for (std::size_t i = from; i < upto; ++i) {
+      if (!all[i].starts_with(request.prefix)) continue;
+      made.objects.push_back({.key = all[i],
+                              .size_bytes = all[i].ends_with('/') ? 0u : 1u,
+                              .etag = ""});
+    }
+    if (upto < all.size()) made.resume = std::to_string(upto);
+    if (repeats_itself) made.resume = "0";
+    std::ranges::sort(made.objects, {}, &ObjectInfo::key);
   }
 
   const std::set<std::string> keys_;
@@ -307,6 +330,36 @@ TEST(ListAllTest, StopsWhenTold) {
     ASSERT_FALSE(found);
     EXPECT_EQ(found.error().code(), ErrorCode::kCancelled);
   }
+}
+
+TEST(ListAllTest, FindsAllInAStoreThatListsInNoOrder) {
+  const std::set<std::string> keys = nested(20, 50);
+  ListedStore store(keys, 20);
+  store.lists_in_no_order = true;
+  std::uint64_t told = 0;
+
+  const auto found = list_all(
+      store, "",
+      {.threads = 4,
+       .progress =
+           [&](const ListProgress& progress) { told = progress.objects; }},
+      {});
+
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_EQ(keys_of(*found), expected(keys, ""));
+  EXPECT_GE(told, found->size());
+}
+
+TEST(ListAllTest, EndsWhereAnUnorderedListRepeatsItself) {
+  ListedStore store(numbered("", 100, 3), 10);
+  store.lists_in_no_order = true;
+  store.repeats_itself = true;
+
+  const auto found = list_all(store, "", {}, {});
+
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code(), ErrorCode::kCorrupt);
+  EXPECT_THAT(found.error().message(), HasSubstr("nothing new"));
 }
 
 TEST(ListAllTest, RefusesAStoreThatListsOutOfOrder) {

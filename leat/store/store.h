@@ -104,6 +104,9 @@ struct ListPage {
   std::vector<ObjectInfo> objects;  ///< In byte order of their keys.
   std::vector<std::string> common_prefixes;
   std::string resume;  ///< Empty on the last page.
+  /// False: the store lists in no order, and so a page may have keys between
+  /// those of another.
+  bool is_sorted = true;
 };
 
 /// The planner's assumptions about a store. Facts, never configuration.
@@ -150,7 +153,8 @@ class Store {
   virtual void read(ReadRequest request, std::stop_token stop,
                     ReadDone done) = 0;
 
-  /// One page of keys under `request.prefix`, in byte order. Blocks.
+  /// One page of keys under `request.prefix`, in byte order. Blocks. The pages
+  /// are in order too, unless ListPage::is_sorted says otherwise.
   ///
   /// Errors: as read; kInvalidArgument if the store cannot list.
   virtual Result<ListPage> list(const ListRequest& request,
