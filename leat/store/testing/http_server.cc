@@ -179,15 +179,9 @@ bool ScriptedServer::reply_to(int socket, const ServerRequest& request) {
     reset(socket);
     return false;
   }
-  if (!reply.raw.empty()) {
-    for (std::size_t at = 0; at < reply.raw.size();
-         at += reply.raw_piece_bytes) {
-      const std::string_view raw = reply.raw;
-      if (!send_all(socket, raw.substr(at, reply.raw_piece_bytes)))
-        return false;
-      if (reply.raw_piece_bytes < raw.size()) std::this_thread::yield();
-    }
-    return reply.ending == ServerEnding::kWhole;
+  if (!reply.raw.empty() || !reply.steps.empty()) {
+    if (!send_steps(socket, reply)) return false;
+    return end_as(reply.ending, socket);
   }
   std::string head = fmt::format("HTTP/1.1 {} Status\r\n", reply.status);
   bool has_length = !reply.tells_length;
@@ -205,13 +199,33 @@ bool ScriptedServer::reply_to(int socket, const ServerRequest& request) {
   if (!is_whole) body = body.substr(0, reply.sent_bytes);
   if (request.method == "HEAD") body = {};
   if (!send_all(socket, head.append(body))) return false;
-  if (reply.ending == ServerEnding::kReset) reset(socket);
-  if (reply.ending == ServerEnding::kStall)
-    wait_for_the_end(Nanoseconds::max());
-  return reply.ending == ServerEnding::kWhole;
+  return end_as(reply.ending, socket);
 }
 
-void ScriptedServer::wait_for_the_end(Nanoseconds at_most) {
+bool ScriptedServer::end_as(ServerEnding ending, int socket) {
+  if (ending == ServerEnding::kReset) reset(socket);
+  if (ending == ServerEnding::kStall) wait_for_the_end(Nanoseconds::max());
+  return ending == ServerEnding::kWhole;
+}
+
+bool ScriptedServer::send_steps(int socket, const ServerReply& reply) {
+  const std::string_view raw = reply.raw;
+  for (std::size_t at = 0; at < raw.size(); at += reply.raw_piece_bytes) {
+    if (!send_all(socket, raw.substr(at, reply.raw_piece_bytes))) return false;
+    if (reply.raw_piece_bytes < raw.size()) std::this_thread::yield();
+  }
+  for (const ServerStep& step : reply.steps) {
+    for (std::size_t i = 0; i < step.times; ++i) {
+      if (step.pause > Nanoseconds(0) && wait_for_the_end(step.pause)) {
+        return false;
+      }
+      if (!send_all(socket, step.bytes)) return false;
+    }
+  }
+  return true;
+}
+
+bool ScriptedServer::wait_for_the_end(Nanoseconds at_most) {
   const auto is_stopped = [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
     return is_stopped_;
   };
@@ -221,6 +235,7 @@ void ScriptedServer::wait_for_the_end(Nanoseconds at_most) {
   } else {
     stopped_.wait_for(lock, at_most, is_stopped);
   }
+  return is_stopped_;
 }
 
 namespace {

@@ -38,6 +38,15 @@ enum class ServerEnding {
   kStall,   ///< Silent after `sent_bytes` of the body, until the server stops.
 };
 
+/// A piece of a reply, sent as it is.
+struct ServerStep {
+  static constexpr std::size_t kEndless = ~std::size_t{0};
+
+  std::string bytes;
+  Nanoseconds pause{0};  ///< Before each time that it is sent.
+  std::size_t times = 1;
+};
+
 struct ServerReply {
   int status = 200;
   std::vector<std::pair<std::string, std::string>> headers{};
@@ -50,6 +59,8 @@ struct ServerReply {
   /// the connection is closed unless `ending` is kWhole.
   std::string raw{};
   std::size_t raw_piece_bytes = 1 << 20;
+  /// Sent after `raw`, also in the place of all that.
+  std::vector<ServerStep> steps{};
 };
 
 /// Serves `address` at a free port, a thread for each connection.
@@ -77,7 +88,11 @@ class ScriptedServer {
   void accept_all();
   void serve(int socket);
   bool reply_to(int socket, const ServerRequest& request);
-  void wait_for_the_end(Nanoseconds at_most);
+  /// True if the connection goes on.
+  bool end_as(ServerEnding ending, int socket);
+  bool send_steps(int socket, const ServerReply& reply);
+  /// True if it has come.
+  bool wait_for_the_end(Nanoseconds at_most);
 
   const Answer answer_;
   int listener_ = -1;
