@@ -10,7 +10,7 @@
 
 #include "leat/base/text.h"
 #include "leat/store/cloud/checks.h"
-#include "leat/store/cloud/shown_text.h"
+#include "leat/store/http/shown_text.h"
 #include "leat/store/cloud/uri.h"
 #include "leat/store/http/status.h"
 

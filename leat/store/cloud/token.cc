@@ -10,7 +10,7 @@
 #include "leat/base/buffer.h"
 #include "leat/base/text.h"
 #include "leat/store/cloud/ask.h"
-#include "leat/store/cloud/shown_text.h"
+#include "leat/store/http/shown_text.h"
 #include "leat/store/http/http_url.h"
 #include "leat/store/http/status.h"
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "leat/store/cloud/ask.h"
-#include "leat/store/cloud/shown_text.h"
+#include "leat/store/http/shown_text.h"
 #include "leat/store/cloud/token.h"
 
 namespace leat {

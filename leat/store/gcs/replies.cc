@@ -12,7 +12,7 @@
 #include "leat/base/text.h"
 #include "leat/store/cloud/checks.h"
 #include "leat/store/cloud/expiration.h"
-#include "leat/store/cloud/shown_text.h"
+#include "leat/store/http/shown_text.h"
 #include "leat/store/http/status.h"
 
 namespace leat {

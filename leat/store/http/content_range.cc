@@ -1,6 +1,11 @@
 #include "leat/store/http/content_range.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <charconv>
+
+#include "leat/store/http/shown_text.h"
 
 namespace leat {
 namespace {
@@ -15,6 +20,20 @@ bool take_number(std::string_view& text, std::uint64_t& number,
   if (!text.starts_with(after)) return false;
   text.remove_prefix(after.size());
   return true;
+}
+
+bool is_in_parts(std::string_view content_type) {
+  constexpr std::string_view kParts = "multipart/";
+  return content_type.size() >= kParts.size() &&
+         std::equal(kParts.begin(), kParts.end(), content_type.begin(),
+                    [](char a, char b) { return a == (b | 0x20); });
+}
+
+std::string_view opaque_tag(std::string_view etag) {
+  if (is_weak_etag(etag)) etag.remove_prefix(2);
+  if (etag.starts_with('"')) etag.remove_prefix(1);
+  if (etag.ends_with('"')) etag.remove_suffix(1);
+  return etag;
 }
 
 }  // namespace
@@ -35,6 +54,45 @@ std::optional<ContentRange> parse_content_range(std::string_view value) {
   }
   range.total = total;
   return range;
+}
+
+Result<void> check_range(const HttpReply& reply, std::uint64_t offset,
+                         std::uint64_t size_bytes) {
+  const std::string_view value = reply.header("content-range");
+  if (reply.status == 206 && is_in_parts(reply.header("content-type"))) {
+    return Error(ErrorCode::kUnavailable,
+                 "HTTP 206 in several parts (multipart/byteranges), but one "
+                 "range was asked for; put the data on a server that sends "
+                 "single ranges");
+  }
+  if (reply.status == 206 && value.empty()) {
+    return Error(ErrorCode::kUnavailable,
+                 "HTTP 206 without a Content-Range: the server does not say "
+                 "which bytes it sent; put the data on one that does");
+  }
+  const auto range = parse_content_range(value);
+  const bool is_other = !range || range->first != offset ||
+                        range->last - range->first + 1 != size_bytes;
+  if ((reply.status == 206 || range) && is_other) {
+    return Error(ErrorCode::kUnavailable,
+                 fmt::format("HTTP {} with the range '{}', not the one asked "
+                             "for",
+                             reply.status, shown_text(value)));
+  }
+  // The body has filled the buffer, so the whole object has that size.
+  if (reply.status == 206 || (reply.status == 200 && offset == 0)) return {};
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("HTTP {} for a range: the server ignores ranges; "
+                           "put the data on one that serves them",
+                           reply.status));
+}
+
+bool is_weak_etag(std::string_view etag) {
+  return etag.starts_with("W/") || etag.starts_with("w/");
+}
+
+bool same_version(std::string_view etag, std::string_view other) {
+  return opaque_tag(etag) == opaque_tag(other);
 }
 
 }  // namespace leat

@@ -1,8 +1,11 @@
-// The Content-Range header.
+// Which bytes of which version a reply carries.
 #pragma once
 #include <cstdint>
 #include <optional>
 #include <string_view>
+
+#include "leat/base/result.h"
+#include "leat/store/http/http_client.h"
 
 namespace leat {
 
@@ -15,5 +18,21 @@ struct ContentRange {
 
 /// Nullopt for anything else.
 std::optional<ContentRange> parse_content_range(std::string_view value);
+
+/// Checks that a success says that it carries exactly `size_bytes` bytes from
+/// `offset` on. REQUIRES: its body has filled HttpRequest::into.
+///
+/// Errors:
+///   kUnavailable      it carries another range, several, or does not say which
+///   kInvalidArgument  the server ignores ranges
+Result<void> check_range(const HttpReply& reply, std::uint64_t offset,
+                         std::uint64_t size_bytes);
+
+/// True for a tag that only says "as good as": W/"...".
+bool is_weak_etag(std::string_view etag);
+
+/// True if both name one version of an object. A proxy that compresses makes a
+/// tag weak, and some servers leave the quotes out.
+bool same_version(std::string_view etag, std::string_view other);
 
 }  // namespace leat

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "leat/base/check.h"
-#include "leat/store/http/request_head.h"
 
 namespace leat {
 namespace {
@@ -33,11 +32,8 @@ ErrorCode code_for(CURLcode code) {
     case CURLE_PEER_FAILED_VERIFICATION:
       return ErrorCode::kPermissionDenied;
     case CURLE_URL_MALFORMAT:
-    case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_SSL_CACERT_BADFILE:
       return ErrorCode::kInvalidArgument;
-    case CURLE_OUT_OF_MEMORY:
-      return ErrorCode::kResourceExhausted;
     default:
       // Resets, refusals, handshakes, broken replies: all may pass.
       return ErrorCode::kUnavailable;
@@ -66,6 +62,8 @@ std::string_view remedy(CURLcode code) {
       return "what came is no HTTP reply; check that host and port are right, "
              "and write https:// in the place of http:// if the port speaks "
              "TLS";
+    case CURLE_OUT_OF_MEMORY:
+      return "a line of the reply has no end, or memory is short";
     case CURLE_GOT_NOTHING:
       return "the server closed the connection without an answer; if the port "
              "speaks TLS, write https:// in the place of http://";
@@ -88,7 +86,10 @@ int status_in(std::string_view line) {
 
 CurlTransfer::CurlTransfer(Transfer& transfer, const TransferSettings& settings,
                            SocketOwner& sockets)
-    : transfer_(transfer), sockets_(sockets), easy_(curl_easy_init()) {
+    : transfer_(transfer),
+      sockets_(sockets),
+      look_every_(settings.options.progress_window / 4),
+      easy_(curl_easy_init()) {
   LEAT_CHECK(easy_ != nullptr);
   set_constant_options(settings);
 }
@@ -102,15 +103,14 @@ void CurlTransfer::set_constant_options(const TransferSettings& settings) {
   curl_easy_setopt(easy_, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(easy_, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
   curl_easy_setopt(easy_, CURLOPT_PATH_AS_IS, 1L);
+  // A proxy's word on the way is not the beginning of the reply.
+  curl_easy_setopt(easy_, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   curl_easy_setopt(easy_, CURLOPT_FOLLOWLOCATION, 0L);
   curl_easy_setopt(easy_, CURLOPT_TCP_NODELAY, 1L);
   curl_easy_setopt(easy_, CURLOPT_MAXAGE_CONN, kMostIdleSeconds);
   curl_easy_setopt(easy_, CURLOPT_USERAGENT, "leat");
   curl_easy_setopt(easy_, CURLOPT_CONNECTTIMEOUT_MS,
                    static_cast<long>(options.connect_timeout.count()));
-  curl_easy_setopt(easy_, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(easy_, CURLOPT_LOW_SPEED_TIME,
-                   static_cast<long>(options.stall_timeout.count()));
   curl_easy_setopt(easy_, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2);
   if (!settings.ca_bundle.empty()) {
     curl_easy_setopt(easy_, CURLOPT_CAINFO, settings.ca_bundle.c_str());
@@ -132,11 +132,12 @@ void CurlTransfer::set_constant_options(const TransferSettings& settings) {
   curl_easy_setopt(easy_, CURLOPT_CLOSESOCKETDATA, &sockets_);
 }
 
-Result<void> CurlTransfer::begin(std::string resolved) {
+void CurlTransfer::begin(std::string resolved, TimePoint now) {
+  is_busy_ = true;
+  begun_at_ = now;
   resolved_ = std::move(resolved);
   resolve_list_ = {.data = resolved_.data(), .next = nullptr};
   said_[0] = '\0';
-  LEAT_TRY_VOID(check_headers(request()));
   transfer_.sink.open(request());
   link_headers();
   set_method();
@@ -151,7 +152,6 @@ Result<void> CurlTransfer::begin(std::string resolved) {
                    header_list_.empty() ? nullptr : header_list_.data());
   curl_easy_setopt(easy_, CURLOPT_RESOLVE,
                    resolved_.empty() ? nullptr : &resolve_list_);
-  return {};
 }
 
 void CurlTransfer::set_method() {
@@ -199,24 +199,41 @@ void CurlTransfer::link_headers() {
 
 std::size_t CurlTransfer::on_header(char* line, std::size_t one,
                                     std::size_t size, void* self) {
-  static_cast<CurlTransfer*>(self)->hear_header({line, one * size});
-  return one * size;
+  auto& carrier = *static_cast<CurlTransfer*>(self);
+  carrier.received(one * size);
+  if (carrier.hear_header({line, one * size})) return one * size;
+  carrier.is_refused_ = true;
+  return 0;  // Anything but the size ends the transfer.
 }
 
-void CurlTransfer::hear_header(std::string_view line) {
+bool CurlTransfer::hear_header(std::string_view line) {
   if (line.starts_with("HTTP/")) {
     return transfer_.sink.hear_status(status_in(line));
   }
+  if (trimmed(line).empty()) {
+    transfer_.sink.hear_head_end();
+    return true;
+  }
   const std::size_t colon = line.find(':');
-  if (colon == std::string_view::npos) return;
-  transfer_.sink.hear_header(line.substr(0, colon),
-                             trimmed(line.substr(colon + 1)));
+  if (colon == std::string_view::npos) {
+    return transfer_.sink.hear_header({}, trimmed(line));
+  }
+  return transfer_.sink.hear_header(line.substr(0, colon),
+                                    trimmed(line.substr(colon + 1)));
+}
+
+void CurlTransfer::received(std::size_t bytes) {
+  if (!transfer_.watch.has_begun() && request().body.empty()) {
+    transfer_.watch.sent(begun_at_ + since_begin(CURLINFO_PRETRANSFER_TIME_T));
+  }
+  transfer_.watch.received(bytes, clock_.now());
 }
 
 std::size_t CurlTransfer::on_body(char* bytes, std::size_t one,
                                   std::size_t size, void* self) {
   auto& carrier = *static_cast<CurlTransfer*>(self);
   const std::string_view piece(bytes, one * size);
+  carrier.received(piece.size());
   if (carrier.transfer_.sink.hear_body(piece)) return piece.size();
   carrier.is_refused_ = true;
   return 0;  // Anything but the size ends the transfer.
@@ -229,6 +246,7 @@ std::size_t CurlTransfer::on_upload(char* into, std::size_t one,
   const std::size_t count = std::min(one * size, left.size());
   std::memcpy(into, left.data(), count);
   transfer.sent_bytes_ += count;
+  transfer.transfer_.watch.sent(transfer.clock_.now());
   return count;
 }
 
@@ -245,8 +263,8 @@ int CurlTransfer::on_rewind(void* self, curl_off_t offset, int origin) {
 curl_socket_t CurlTransfer::on_open(void* self, curlsocktype /*purpose*/,
                                     curl_sockaddr* address) {
   auto& transfer = *static_cast<CurlTransfer*>(self);
-  const curl_socket_t opened = transfer.sockets_.open_socket(
-      transfer.transfer_.addresses.get(), *address);
+  const curl_socket_t opened =
+      transfer.sockets_.open_socket(transfer, *address);
   if (opened == CURL_SOCKET_BAD && (errno == EMFILE || errno == ENFILE)) {
     transfer.is_out_of_files_ = true;
   }
@@ -265,6 +283,30 @@ Result<HttpReply> CurlTransfer::outcome(CURLcode code) {
     reply->until_last_byte = since_begin(CURLINFO_TOTAL_TIME_T);
   }
   return reply;
+}
+
+std::optional<Error> CurlTransfer::check(TimePoint now) {
+  ReplyWatch& watch = transfer_.watch;
+  if (now < watch.deadline()) return std::nullopt;
+  if (!watch.has_begun() && request().body.empty()) {
+    const Nanoseconds connected_after =
+        since_begin(CURLINFO_PRETRANSFER_TIME_T);
+    // Until it is connected, libcurl's own timeout holds.
+    watch.sent(connected_after == Nanoseconds(0) ? now
+                                                 : begun_at_ + connected_after);
+  }
+  const auto late = watch.check(now);
+  if (!late) return std::nullopt;
+  return transfer_.error(ErrorCode::kDeadlineExceeded, *late);
+}
+
+CurlTransfer::Tried CurlTransfer::connected_to() const {
+  const char* address = nullptr;
+  long port = 0;
+  curl_easy_getinfo(easy_, CURLINFO_PRIMARY_IP, &address);
+  curl_easy_getinfo(easy_, CURLINFO_PRIMARY_PORT, &port);
+  return {.address = address != nullptr ? address : "",
+          .port = static_cast<std::uint16_t>(port)};
 }
 
 Nanoseconds CurlTransfer::since_begin(CURLINFO what) const {
@@ -292,6 +334,8 @@ void CurlTransfer::clear() {
     curl_easy_setopt(easy_, CURLOPT_RESOLVE, nullptr);
   }
   resolved_.clear();
+  is_busy_ = false;
+  tried_ = {};
   sent_bytes_ = 0;
   is_refused_ = false;
   is_out_of_files_ = false;

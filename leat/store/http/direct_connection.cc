@@ -55,11 +55,6 @@ void DirectConnection::close_socket() {
   stream_ = Stream();
 }
 
-std::string DirectConnection::release() {
-  transfer_ = nullptr;
-  return std::exchange(head_, {});
-}
-
 auto DirectConnection::carry(Transfer& transfer, std::string head,
                              TimePoint now) -> Progress {
   LEAT_CHECK(transfer_ == nullptr);
@@ -68,7 +63,6 @@ auto DirectConnection::carry(Transfer& transfer, std::string head,
   head_ = std::move(head);
   sent_bytes_ = 0;
   begun_at_ = now;
-  moved_at_ = now;
   reader_.open(transfer.sink);
   is_reused_ = has_connected();
   return is_reused_ ? send_head(now) : try_next_address(now);
@@ -89,17 +83,18 @@ auto DirectConnection::step(TimePoint now) -> Progress {
 }
 
 TimePoint DirectConnection::deadline() const {
-  return has_connected() ? moved_at_ + plan_.stall_timeout : attempt_until_;
+  return has_connected() ? transfer_->watch.deadline() : attempt_until_;
 }
 
 auto DirectConnection::check(TimePoint now) -> Progress {
   if (now < deadline()) return std::nullopt;
   if (has_connected()) {
-    return fail(Error(
-        ErrorCode::kDeadlineExceeded,
-        fmt::format("nothing was sent or received for {} s; check the network",
-                    plan_.stall_timeout.count())));
+    const auto lateness = transfer_->watch.check(now);
+    if (!lateness) return std::nullopt;
+    bench(now);
+    return fail(Error(ErrorCode::kDeadlineExceeded, *lateness));
   }
+  bench(now);
   last_error_ = Error(ErrorCode::kDeadlineExceeded,
                       "the server does not answer; check the network, and that "
                       "host and port are right");
@@ -112,6 +107,10 @@ auto DirectConnection::check(TimePoint now) -> Progress {
   return try_next_address(now);
 }
 
+void DirectConnection::bench(TimePoint now) {
+  plan_.bench->put(address().text, plan_.target.port, now);
+}
+
 auto DirectConnection::try_next_address(TimePoint now) -> Progress {
   while (next_address_ < plan_.addresses.size()) {
     close_socket();
@@ -120,17 +119,17 @@ auto DirectConnection::try_next_address(TimePoint now) -> Progress {
     if (!opened) {
       last_error_ = opened.error();
       if (last_error_.code() == ErrorCode::kResourceExhausted) break;
+      bench(now);
       continue;
     }
     stream_ = *std::move(opened);
     state_ = State::kConnecting;
-    family_ = address.address.ss_family;
     sockets_.opened(stream_.fd(), *this);
     sockets_.watch(stream_.fd(), EPOLLOUT);
     const auto left = static_cast<long>(plan_.addresses.size() - next_address_);
     Nanoseconds patience = (plan_.connect_until - now) / (left + 1);
     if (next_address_ == 1 && left != 0 &&
-        plan_.addresses[1].address.ss_family != family_) {
+        plan_.addresses[1].address.ss_family != family()) {
       patience = std::min<Nanoseconds>(patience, kFirstAttempt);
     }
     attempt_until_ = now + patience;
@@ -142,6 +141,7 @@ auto DirectConnection::try_next_address(TimePoint now) -> Progress {
 auto DirectConnection::finish_connect(TimePoint now) -> Progress {
   if (auto connected = stream_.connected(); !connected) {
     last_error_ = connected.error();
+    bench(now);
     return try_next_address(now);
   }
   attempt_until_ = plan_.connect_until;
@@ -163,7 +163,7 @@ auto DirectConnection::shake_hands(TimePoint now) -> Progress {
 
 auto DirectConnection::send_head(TimePoint now) -> Progress {
   state_ = State::kSending;
-  moved_at_ = now;
+  transfer_->watch.sent(now);
   while (sent_bytes_ < head_.size()) {
     const IoOutcome outcome =
         stream_.write(std::string_view(head_).substr(sent_bytes_));
@@ -189,8 +189,6 @@ auto DirectConnection::wait_for(IoStatus status) -> Progress {
 }
 
 auto DirectConnection::receive(TimePoint now) -> Progress {
-  moved_at_ = now;
-  if (!reader_.has_begun()) first_byte_at_ = now;
   std::array<std::byte, kScratchBytes> scratch;
   std::size_t turn_bytes = 0;
   do {
@@ -199,6 +197,7 @@ auto DirectConnection::receive(TimePoint now) -> Progress {
         stream_.read(place.empty() ? std::span<std::byte>(scratch) : place);
     if (outcome.status != IoStatus::kDone) return wait_for(outcome.status);
     turn_bytes += outcome.bytes;
+    transfer_->watch.received(outcome.bytes, now);
     const auto step =
         place.empty()
             ? reader_.take(as_text(std::span(scratch).first(outcome.bytes)))
@@ -219,8 +218,8 @@ auto DirectConnection::ended(ReplyReader::Step step) -> Progress {
   }
   Result<HttpReply> reply = transfer_->sink.outcome();
   if (reply) {
-    reply->until_first_byte = first_byte_at_ - begun_at_;
-    reply->until_last_byte = moved_at_ - begun_at_;
+    reply->until_first_byte = transfer_->watch.first_byte_at() - begun_at_;
+    reply->until_last_byte = transfer_->watch.last_byte_at() - begun_at_;
   }
   return Verdict{
       .reply = std::move(reply),

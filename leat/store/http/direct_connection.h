@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "leat/base/clock.h"
+#include "leat/store/http/address_bench.h"
 #include "leat/store/http/poller.h"
 #include "leat/store/http/reply_reader.h"
 #include "leat/store/http/stream.h"
@@ -54,7 +55,7 @@ struct ConnectPlan {
   std::vector<HostAddress> addresses;
   const TlsClient* tls = nullptr;  ///< REQUIRES: not null for TLS.
   TimePoint connect_until;
-  std::chrono::seconds stall_timeout{};
+  AddressBench* bench = nullptr;  ///< REQUIRES: not null.
 };
 
 /// Connects, sends a request, receives its reply, and is ready for the next.
@@ -76,8 +77,9 @@ class DirectConnection {
   DirectConnection(const DirectConnection&) = delete;
   DirectConnection& operator=(const DirectConnection&) = delete;
 
-  /// Sends `head`, when connected. REQUIRES: it carries nothing. This and the
-  /// next two return nothing while the request continues.
+  /// Sends `head`, when connected. REQUIRES: it carries nothing, and the
+  /// transfer's watch is open. This and the next two return nothing while the
+  /// request continues.
   std::optional<Verdict> carry(Transfer& transfer, std::string head,
                                TimePoint now);
   /// An event occurred on its socket. REQUIRES: it carries something.
@@ -88,13 +90,19 @@ class DirectConnection {
 
   /// The request being carried; null if idle.
   Transfer* transfer() const { return transfer_; }
-  /// Takes the request away, with its head. Later results of the connection are
-  /// meaningless.
-  std::string release();
+  /// Takes the request away. Later results of the connection are meaningless.
+  void release() { transfer_ = nullptr; }
+  /// False if an idle connection has ended, or something came that nobody asked
+  /// for: the next reply could not be told from it.
+  bool is_quiet() { return stream_.is_quiet(); }
 
   const ConnectTarget& target() const { return plan_.target; }
   bool has_connected() const { return state_ > State::kHandshaking; }
-  int family() const { return family_; }
+  int family() const { return address().address.ss_family; }
+  /// The address that it leads to. REQUIRES: carry() was called.
+  const HostAddress& address() const {
+    return plan_.addresses[next_address_ - 1];
+  }
 
  private:
   enum class State { kConnecting, kHandshaking, kSending, kReading };
@@ -102,6 +110,7 @@ class DirectConnection {
 
   void close_socket();
   Progress try_next_address(TimePoint now);
+  void bench(TimePoint now);
   Progress finish_connect(TimePoint now);
   Progress shake_hands(TimePoint now);
   Progress send_head(TimePoint now);
@@ -115,7 +124,6 @@ class DirectConnection {
   DirectSockets& sockets_;
   Stream stream_;
   State state_ = State::kConnecting;
-  int family_ = 0;
   std::size_t next_address_ = 0;
   TimePoint attempt_until_;
   Error last_error_;
@@ -124,8 +132,6 @@ class DirectConnection {
   std::string head_;
   std::size_t sent_bytes_ = 0;
   TimePoint begun_at_;
-  TimePoint first_byte_at_;
-  TimePoint moved_at_;  // When bytes last moved.
   bool is_reused_ = false;
   ReplyReader reader_;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 #include "leat/store/http/request_head.h"
@@ -33,8 +34,8 @@ HostAddress address_of(const std::string& text) {
 
 /// The order in which addresses are tried: those of the wanted family and the
 /// others in turn, either from its `turn`-th on.
-std::vector<HostAddress> in_turn(const std::vector<HostAddress>& addresses,
-                                 int family, std::size_t turn) {
+std::vector<HostAddress> in_turn_from(const std::vector<HostAddress>& addresses,
+                                      int family, std::size_t turn) {
   std::array<std::vector<HostAddress>, 2> families;
   for (const HostAddress& address : addresses) {
     families[address.address.ss_family == family ? 0 : 1].push_back(address);
@@ -49,12 +50,21 @@ std::vector<HostAddress> in_turn(const std::vector<HostAddress>& addresses,
   return order;
 }
 
+ConnectTarget target_of(const HttpUrl& url) {
+  return {.host = std::string(url.host),
+          .port = url.port,
+          .is_tls = url.is_tls,
+          .host_is_address = url.host_is_address};
+}
+
 }  // namespace
 
 DirectGets::DirectGets(const TransferSettings& settings, Poller& poller,
-                       Finish finish)
+                       AddressBench& bench, Finish finish, Resume resume)
     : settings_(settings),
+      bench_(bench),
       finish_(std::move(finish)),
+      resume_(std::move(resume)),
       sockets_(poller, settings.metrics) {}
 
 bool DirectGets::takes(const HttpRequest& request) const {
@@ -62,48 +72,71 @@ bool DirectGets::takes(const HttpRequest& request) const {
          request.body.empty();
 }
 
-void DirectGets::start(Transfer& transfer, const HttpUrl& url) {
-  const HttpRequest& request = transfer.submission.request;
-  if (auto checked = check_headers(request); !checked) {
-    return finish_(transfer, std::move(checked).error());
-  }
-  ConnectTarget target{.host = std::string(url.host),
-                       .port = url.port,
-                       .is_tls = url.is_tls,
-                       .host_is_address = url.host_is_address};
-  std::string head = request_head(request, url);
-  DirectConnection* const idle = take_idle(target);
-  if (idle == nullptr) {
-    return open(transfer, std::move(target), std::move(head));
-  }
-  settle(*idle, idle->carry(transfer, std::move(head), clock_.now()));
+bool DirectGets::start_on_kept(Transfer& transfer, const HttpUrl& url) {
+  DirectConnection* const kept = take_kept(transfer, target_of(url));
+  if (kept == nullptr) return false;
+  settle(*kept,
+         kept->carry(transfer, request_head(transfer.submission.request, url),
+                     clock_.now()));
+  return true;
 }
 
-DirectConnection* DirectGets::take_idle(const ConnectTarget& target) {
+bool DirectGets::has_better(const Transfer& transfer,
+                            const DirectConnection& connection) const {
+  const TimePoint now = clock_.now();
+  const auto is_benched = [&](const HostAddress& address) {
+    return bench_.has(address.text, connection.target().port, now);
+  };
+  return transfer.addresses != nullptr && is_benched(connection.address()) &&
+         !std::ranges::all_of(transfer.addresses->addresses, is_benched);
+}
+
+DirectConnection* DirectGets::take_kept(const Transfer& transfer,
+                                        const ConnectTarget& target) {
   const TimePoint now = clock_.now();
   for (std::size_t i = idle_.size(); i-- > 0;) {
     const auto [connection, since] = idle_[i];
     if (now - since >= kMostIdle) return nullptr;  // And so are all before it.
-    if (connection->target() != target) continue;
+    if (connection->target() != target || has_better(transfer, *connection)) {
+      continue;
+    }
+    // A reply that nobody asked for would be taken for the next one.
+    if (!connection->is_quiet()) {
+      drop(*connection);
+      continue;
+    }
     idle_.erase(idle_.begin() + static_cast<std::ptrdiff_t>(i));
     return connection;
   }
   return nullptr;
 }
 
+std::vector<HostAddress> DirectGets::in_turn(const Transfer& transfer,
+                                             const ConnectTarget& target) {
+  if (target.host_is_address) return {address_of(target.host)};
+  const auto& addresses = transfer.addresses->addresses;
+  const int family =
+      family_ != 0 ? family_ : addresses.front().address.ss_family;
+  const std::size_t turn = turn_++;
+  const TimePoint now = clock_.now();
+  std::array<std::vector<HostAddress>, 2> good_and_benched;
+  for (const HostAddress& address : addresses) {
+    const bool is_benched = bench_.has(address.text, target.port, now);
+    good_and_benched[is_benched ? 1 : 0].push_back(address);
+  }
+  std::vector<HostAddress> order =
+      in_turn_from(good_and_benched[0], family, turn);
+  std::ranges::move(in_turn_from(good_and_benched[1], family, turn),
+                    std::back_inserter(order));
+  return order;
+}
+
 Result<ConnectPlan> DirectGets::plan_for(const Transfer& transfer,
                                          ConnectTarget target) {
-  ConnectPlan plan{
-      .connect_until = clock_.now() + settings_.options.connect_timeout,
-      .stall_timeout = settings_.options.stall_timeout};
-  if (target.host_is_address) {
-    plan.addresses = {address_of(target.host)};
-  } else {
-    const auto& addresses = transfer.addresses->addresses;
-    const int family =
-        family_ != 0 ? family_ : addresses.front().address.ss_family;
-    plan.addresses = in_turn(addresses, family, turn_++);
-  }
+  ConnectPlan plan;
+  plan.addresses = in_turn(transfer, target);
+  plan.connect_until = clock_.now() + settings_.options.connect_timeout;
+  plan.bench = &bench_;
   if (target.is_tls) {
     if (!tls_) {
       LEAT_TRY(tls_, TlsClient::open(settings_.ca_bundle));
@@ -114,9 +147,8 @@ Result<ConnectPlan> DirectGets::plan_for(const Transfer& transfer,
   return plan;
 }
 
-void DirectGets::open(Transfer& transfer, ConnectTarget target,
-                      std::string head) {
-  auto plan = plan_for(transfer, std::move(target));
+void DirectGets::start(Transfer& transfer, const HttpUrl& url) {
+  auto plan = plan_for(transfer, target_of(url));
   if (!plan) {
     return finish_(transfer,
                    transfer.error(plan.error().code(), plan.error().message()));
@@ -124,7 +156,10 @@ void DirectGets::open(Transfer& transfer, ConnectTarget target,
   connections_.push_back(
       std::make_unique<DirectConnection>(*std::move(plan), sockets_));
   DirectConnection& connection = *connections_.back();
-  settle(connection, connection.carry(transfer, std::move(head), clock_.now()));
+  settle(
+      connection,
+      connection.carry(transfer, request_head(transfer.submission.request, url),
+                       clock_.now()));
 }
 
 void DirectGets::settle(DirectConnection& connection,
@@ -132,12 +167,11 @@ void DirectGets::settle(DirectConnection& connection,
   if (!verdict) return expect_check(connection.deadline());
   if (connection.has_connected()) family_ = connection.family();
   Transfer& transfer = *connection.transfer();
-  std::string head = connection.release();
+  connection.release();
   note(*verdict);
   if (verdict->was_stale) {
-    const ConnectTarget target = connection.target();
     drop(connection);
-    return open(transfer, target, std::move(head));
+    return resume_(transfer);
   }
   if (verdict->can_keep) {
     const TimePoint now = clock_.now();

@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "leat/base/clock.h"
@@ -23,23 +22,30 @@ namespace leat {
 /// and everything that goes through a proxy.
 ///
 /// A connection carries one request at a time, and is kept for later ones. The
-/// addresses of a host are used in turn; if one refuses or is silent, the next
-/// is tried, first one of the other family.
+/// addresses of a host are used in turn, but for those on the bench; if one
+/// refuses or is silent, the next is tried, first one of the other family.
 ///
 /// Threads: one, which has SIGPIPE blocked.
 class DirectGets {
  public:
   using Finish = std::function<void(Transfer&, Result<HttpReply>)>;
+  using Resume = std::function<void(Transfer&)>;
 
-  /// `finish` is called once for each start() that is not cancelled, possibly
-  /// from within it.
-  DirectGets(const TransferSettings& settings, Poller& poller, Finish finish);
+  /// `finish` is called once for each request that was started and is not
+  /// cancelled, possibly from within. `resume` is called instead for one whose
+  /// kept connection proved closed: it is to be given to start().
+  DirectGets(const TransferSettings& settings, Poller& poller,
+             AddressBench& bench, Finish finish, Resume resume);
 
-  /// True if start() can carry it.
+  /// True if it can carry the request.
   bool takes(const HttpRequest& request) const;
 
-  /// `url` is that of the request, split. REQUIRES: Transfer::addresses is set
-  /// unless its host is an address.
+  /// Starts the request if a kept connection can carry it; else returns false.
+  /// Passes by those that lead to an address on the bench, if
+  /// Transfer::addresses has another. `url` is that of the request, split.
+  bool start_on_kept(Transfer& transfer, const HttpUrl& url);
+  /// Starts it on a new connection. REQUIRES: Transfer::addresses is set unless
+  /// its host is an address.
   void start(Transfer& transfer, const HttpUrl& url);
   /// Releases the request and its connection; does nothing if none carries it.
   void cancel(const Transfer& transfer);
@@ -57,17 +63,24 @@ class DirectGets {
   };
 
   Result<ConnectPlan> plan_for(const Transfer& transfer, ConnectTarget target);
-  void open(Transfer& transfer, ConnectTarget target, std::string head);
+  std::vector<HostAddress> in_turn(const Transfer& transfer,
+                                   const ConnectTarget& target);
   void settle(DirectConnection& connection,
               std::optional<DirectConnection::Verdict> verdict);
   void note(const DirectConnection::Verdict& verdict);
+  /// True if it leads to an address on the bench, and its host has others.
+  bool has_better(const Transfer& transfer,
+                  const DirectConnection& connection) const;
   /// The most recently used; null if there is none.
-  DirectConnection* take_idle(const ConnectTarget& target);
+  DirectConnection* take_kept(const Transfer& transfer,
+                              const ConnectTarget& target);
   void drop(DirectConnection& connection);
   void expect_check(TimePoint at);
 
   const TransferSettings& settings_;
+  AddressBench& bench_;
   const Finish finish_;
+  const Resume resume_;
   const SteadyClock clock_;
   DirectSockets sockets_;
   std::optional<TlsClient> tls_;  // Opened at the first https request.

@@ -14,13 +14,15 @@ namespace {
 constexpr std::chrono::seconds kRenewEarly{10};
 /// And not more often than this if that fails.
 constexpr std::chrono::seconds kRenewPause{1};
+/// An answer serves this long after it has expired, while it is renewed.
+constexpr std::chrono::seconds kServeStale{60};
 
 }  // namespace
 
 HostAnswerRef HostBook::addresses_of(std::string_view name, TransferId waiting,
                                      TimePoint now) {
   Host& host = host_of(name);
-  if (host.answer == nullptr || now >= host.answer->fresh_until) {
+  if (host.answer == nullptr || now >= host.answer->fresh_until + kServeStale) {
     host.parked.push_back(waiting);
     ask_for(host);
     return nullptr;
@@ -29,13 +31,20 @@ HostAnswerRef HostBook::addresses_of(std::string_view name, TransferId waiting,
   return host.answer;
 }
 
+HostAnswerRef HostBook::last_answer(std::string_view name) const {
+  const auto host = std::ranges::find_if(
+      hosts_, [name](const auto& one) { return one->name == name; });
+  return host == hosts_.end() ? nullptr : (*host)->answer;
+}
+
 std::vector<TransferId> HostBook::hear(const HostNews& news, TimePoint now) {
   Host& host = host_of(news.host);
   host.is_asked = false;
   host.ask_again = now + kRenewPause;
   if (news.answer) {
     host.answer = *news.answer;
-    host.ask_again = host.answer->fresh_until - kRenewEarly;
+    host.ask_again =
+        std::max(host.ask_again, host.answer->fresh_until - kRenewEarly);
     host.told_ports.clear();
   }
   return std::exchange(host.parked, {});

@@ -13,8 +13,9 @@
 
 namespace leat {
 
-/// Keeps the resolver's answers while they are fresh, renews them shortly
-/// before they expire, and remembers which requests wait for one.
+/// Keeps the resolver's answers, renews them shortly before they expire, and
+/// remembers which requests wait for one. Nobody waits for the renewal of an
+/// answer that has expired only lately.
 ///
 /// Threads: one.
 class HostBook {
@@ -27,6 +28,8 @@ class HostBook {
   /// that has changed.
   HostAnswerRef addresses_of(std::string_view host, TransferId waiting,
                              TimePoint now);
+  /// The last addresses that were known, however old; may be null.
+  HostAnswerRef last_answer(std::string_view host) const;
   /// Takes an answer; returns the transfers that wait for it.
   std::vector<TransferId> hear(const HostNews& news, TimePoint now);
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -34,6 +35,12 @@ struct HttpRequest {
   /// The most bytes of a body kept in HttpReply::body; a longer one is an error
   /// if the reply is a success, and is otherwise cut off.
   std::size_t most_body_bytes = 16 << 20;
+  /// How often the same was sent before: a later try waits longer for a slow
+  /// server.
+  std::uint32_t attempt = 0;
+  /// A 200 whose body does not fill `into` exactly is no error, but a reply
+  /// with HttpReply::misfit: the body may say why.
+  bool takes_misfits = false;
 };
 
 /// The headers of a reply. Kept in one string, since a reply has ten headers
@@ -57,11 +64,17 @@ class ReplyHeaders {
 struct HttpReply {
   int status = 0;
   ReplyHeaders headers{};
-  /// Empty if the body went to HttpRequest::into.
+  /// Empty if the body went to HttpRequest::into; the first 64 KiB of a body
+  /// that is no success or a misfit.
   std::string body{};
   /// Since the request began; 0 if nothing was sent.
   Nanoseconds until_first_byte{0};
   Nanoseconds until_last_byte{0};
+  /// See HttpRequest::takes_misfits; `into` holds nothing of use.
+  std::optional<Error> misfit{};
+  /// The values of the headers that were sent, which no message may show; empty
+  /// if the body is a range in HttpRequest::into.
+  std::vector<std::string> sent_values{};
 
   /// See ReplyHeaders::find().
   std::string_view header(std::string_view name) const {
@@ -78,8 +91,18 @@ struct HttpClientOptions {
   /// caller keeps to it (see layers/limited_store.h); nothing queues here.
   std::size_t max_in_flight = 128;
   std::chrono::milliseconds connect_timeout{10'000};
-  /// A transfer that moves no byte for this long fails.
-  std::chrono::seconds stall_timeout{30};
+  /// The longest wait for the first byte of a reply, and for the server to take
+  /// some of a body.
+  std::chrono::milliseconds stall_timeout{30'000};
+  /// The wait for the first byte of a read once 100 replies are known is 10
+  /// times that of the slowest of a hundred, but at least this and at most
+  /// `stall_timeout`.
+  std::chrono::milliseconds least_first_byte_timeout{3'000};
+  /// From its first byte on, a reply to a read must bring so many bytes a
+  /// second, over this span; any other reply over `stall_timeout`. Both this
+  /// and the wait for a read's first byte double with each attempt.
+  std::chrono::milliseconds progress_window{2'000};
+  std::size_t least_bytes_a_second = 1024;
   /// A PEM file; empty for the system's.
   std::string ca_bundle{};
   /// False: ignores the environment's http_proxy and its like, for addresses
@@ -91,11 +114,12 @@ struct HttpClientOptions {
 
 /// Sends requests and reads replies on a few threads of its own.
 ///
-/// Does not retry, follow redirects, decompress or log. A request is sent once;
-/// only if the server closed a kept connection before the first byte of a reply
-/// is it sent again, on a new one. Names are resolved on a separate thread,
-/// answers are kept for 30 s, and connections spread over the addresses. TLS is
-/// verified.
+/// Does not retry, follow redirects or decompress. A request is sent once; only
+/// if the server closed a kept connection before the first byte of a reply is
+/// it sent again, on a new one. Names are resolved on a separate thread,
+/// answers are kept for 30 s, and longer while the resolver fails, which the
+/// log says once. Connections spread over the addresses; one that refuses or
+/// stalls is avoided for a while. TLS is verified.
 ///
 /// Threads:  any. `done` runs on an I/O thread and must not block.
 /// Lifetime: destruction cancels what is in flight, runs its `done` with
@@ -107,7 +131,7 @@ class HttpClient {
   /// Errors:
   ///   kUnavailable       no connection, reset, name not found for now, a body
   ///                      shorter than it should be
-  ///   kDeadlineExceeded  connect or stall timeout
+  ///   kDeadlineExceeded  no connection, no first byte or too few bytes in time
   ///   kPermissionDenied  the server's certificate does not verify
   ///   kCancelled         `stop` fired first
   ///   kInvalidArgument   not a URL, an unknown scheme, a 200 whose body is

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <latch>
 #include <optional>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "leat/base/buffer.h"
+#include "leat/store/http/first_byte_times.h"
 #include "leat/store/testing/http_server.h"
 
 namespace leat::testing {
@@ -263,6 +265,57 @@ TEST_P(HttpClientTest, EndsATransferThatStalls) {
   serve_reply({.body = "never sent", .ending = ServerEnding::kStall});
 
   expect_error(get("/x"), ErrorCode::kDeadlineExceeded, "GET");
+}
+
+TEST_P(HttpClientTest, JudgesAReadByTheServersOwnTimes) {
+  constexpr std::size_t kQuick = FirstByteTimes::kEnough;
+  options_.io_threads = 1;
+  options_.least_first_byte_timeout = std::chrono::milliseconds(300);
+  serve([](const ServerRequest& request) -> ServerReply {
+    if (request.nth < kQuick) return {.body = "0123456789"};
+    return {.delay = std::chrono::hours(1)};
+  });
+  std::string place(10, '#');
+  for (std::size_t i = 0; i < kQuick; ++i) ASSERT_TRUE(get_into(place));
+
+  const auto began = std::chrono::steady_clock::now();
+  const auto late = get_into(place);
+
+  expect_error(late, ErrorCode::kDeadlineExceeded, "99 of 100 replies begin");
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(15));
+}
+
+TEST_P(HttpClientTest, WaitsLongerForALaterAttempt) {
+  options_.progress_window = std::chrono::milliseconds(200);
+  serve_reply(
+      {.raw = "HTTP/1.1 206 X\r\nContent-Length: 10\r\n\r\n01234",
+       .steps = {{.bytes = "56789", .pause = std::chrono::milliseconds(700)}}});
+  const auto get = [&](std::uint32_t attempt) {
+    std::string place(10, '#');
+    auto reply = client().send_and_wait({.url = server_->url("/x"),
+                                         .into = bytes_of(place),
+                                         .attempt = attempt},
+                                        {});
+    return reply ? place : reply.error().message();
+  };
+
+  EXPECT_THAT(get(0), HasSubstr("too slow: "));
+  EXPECT_THAT(get(4), "0123456789");
+}
+
+TEST_P(HttpClientTest, HandsOutABodyThatDoesNotFitWhereThatIsAskedFor) {
+  serve_reply({.status = 200, .body = "not what was asked for"});
+  std::string place(10, '#');
+
+  const auto reply = client().send_and_wait({.url = server_->url("/x"),
+                                             .into = bytes_of(place),
+                                             .takes_misfits = true},
+                                            {});
+
+  ASSERT_TRUE(reply) << reply.error().message();
+  EXPECT_EQ(reply->body, "not what was asked for");
+  ASSERT_TRUE(reply->misfit);
+  EXPECT_EQ(reply->misfit->code(), ErrorCode::kInvalidArgument);
 }
 
 TEST_P(HttpClientTest, LimitsTheBodyThatItKeeps) {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -10,6 +9,8 @@
 #include "leat/store/http/content_range.h"
 #include "leat/store/http/http_url.h"
 #include "leat/store/http/last_modified.h"
+#include "leat/store/http/object_checksum.h"
+#include "leat/store/http/shown_text.h"
 #include "leat/store/http/status.h"
 
 namespace leat {
@@ -25,29 +26,6 @@ bool stays_below_base(std::string_view key) {
     if (slash == std::string_view::npos) return true;
     key.remove_prefix(slash + 1);
   }
-}
-
-/// Checks that a 2xx carries exactly the range that was asked for.
-Result<void> check_range(const HttpReply& reply, std::uint64_t offset,
-                         std::uint64_t size_bytes) {
-  if (reply.status == 206) {
-    const std::string_view value = reply.header("content-range");
-    const auto range = parse_content_range(value);
-    if (!range || range->first != offset ||
-        range->last - range->first + 1 != size_bytes) {
-      return Error(ErrorCode::kUnavailable,
-                   fmt::format("HTTP 206 with the range '{}', not the one "
-                               "asked for",
-                               value.substr(0, 100)));
-    }
-    return {};
-  }
-  // The body has filled the buffer, so the whole object has that size.
-  if (reply.status == 200 && offset == 0) return {};
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("HTTP {} for a range: the server ignores ranges; "
-                           "put the data on one that serves them",
-                           reply.status));
 }
 
 class HttpStore final : public Store {
@@ -66,17 +44,19 @@ class HttpStore final : public Store {
                                                      "one past the end"));
     }
     const std::string& etag = request.object.etag;
-    HttpRequest get{.url = url_of(request.object.key), .into = request.into};
+    HttpRequest get{.url = url_of(request.object.key),
+                    .into = request.into,
+                    .attempt = request.attempt};
     get.headers.push_back(fmt::format("Range: bytes={}-{}", request.offset,
                                       request.offset + size_bytes - 1));
-    if (!etag.empty() && !etag.starts_with("W/")) {
+    if (!etag.empty() && !is_weak_etag(etag)) {
       get.headers.push_back("If-Match: " + etag);
     }
     client_->send(
         std::move(get), std::move(stop),
         [this, object = std::move(request.object), offset = request.offset,
-         size_bytes, done = std::move(done)](Result<HttpReply> reply) {
-          done(judge(object, offset, size_bytes, std::move(reply)));
+         into = request.into, done = std::move(done)](Result<HttpReply> reply) {
+          done(judge(object, offset, into, std::move(reply)));
         });
   }
 
@@ -141,21 +121,28 @@ class HttpStore final : public Store {
   }
 
   Result<void> judge(const ObjectId& object, std::uint64_t offset,
-                     std::uint64_t size_bytes, Result<HttpReply> reply) const {
+                     std::span<const std::byte> bytes,
+                     Result<HttpReply> reply) const {
     if (!reply) return std::move(reply).error();
     if (!is_success(reply->status)) {
       return error_from_reply(*reply, "GET", url_of(object.key));
     }
-    if (auto checked = check_range(*reply, offset, size_bytes); !checked) {
+    if (auto checked = check_range(*reply, offset, bytes.size()); !checked) {
       return std::move(checked).error().while_doing("GET " +
                                                     url_of(object.key));
     }
     const std::string_view etag = reply->header("etag");
-    if (!object.etag.empty() && !etag.empty() && etag != object.etag) {
-      return Error(ErrorCode::kCorrupt,
-                   fmt::format("GET {}: the object changed: its ETag is {}, "
-                               "not {}; index again",
-                               url_of(object.key), etag, object.etag));
+    if (!object.etag.empty() && !etag.empty() &&
+        !same_version(etag, object.etag)) {
+      return Error(
+          ErrorCode::kCorrupt,
+          fmt::format("GET {}: the object changed: its ETag is {}, "
+                      "not {}; index again",
+                      url_of(object.key), shown_text(etag), object.etag));
+    }
+    if (auto checked = check_object_checksum(*reply, bytes); !checked) {
+      return std::move(checked).error().while_doing("GET " +
+                                                    url_of(object.key));
     }
     return {};
   }

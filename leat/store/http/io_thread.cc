@@ -2,43 +2,31 @@
 // sockets, hand finished transfers over, sleep until a socket, a timer or mail
 // wakes it.
 //
-// A request whose host is a name waits ("parked") until the resolver has
-// answered. libcurl is then told the addresses (CURLOPT_RESOLVE), so that it
-// never looks names up itself, and open_socket() turns new connections to one
-// address after another. Reuse goes by host name, for any address.
+// A GET goes over a kept connection, if there is one. Any other request whose
+// host is a name waits ("parked") until the resolver has answered. libcurl is
+// then told the addresses (CURLOPT_RESOLVE), so that it never looks names up
+// itself, and CurlRequests turns new connections to one address after another.
+// Reuse goes by host name, for any address.
 
 #include "leat/store/http/io_thread.h"
 
-#include <fmt/format.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <utility>
 
 #include "leat/runtime/thread_name.h"
 #include "leat/store/http/http_url.h"
+#include "leat/store/http/request_head.h"
+#include "leat/store/http/status.h"
 
 namespace leat {
 namespace {
 
 /// How busy the thread is is judged over at least this long.
 constexpr std::chrono::milliseconds kWatchFor{5};
-
-void set_port(sockaddr_storage& address, const sockaddr& like) {
-  if (address.ss_family == AF_INET) {
-    reinterpret_cast<sockaddr_in&>(address).sin_port =
-        reinterpret_cast<const sockaddr_in&>(like).sin_port;
-  } else {
-    reinterpret_cast<sockaddr_in6&>(address).sin6_port =
-        reinterpret_cast<const sockaddr_in6&>(like).sin6_port;
-  }
-}
 
 /// OpenSSL writes to sockets that may have been closed.
 void block_sigpipe() {
@@ -53,12 +41,18 @@ void block_sigpipe() {
 IoThread::IoThread(const TransferSettings& settings, Resolver& resolver)
     : settings_(settings),
       mailbox_(std::make_shared<Mailbox>()),
-      multi_(curl_multi_init()),
       hosts_(resolver, mailbox_),
-      direct_(settings_, poller_,
-              [this](Transfer& transfer, Result<HttpReply> result) {
-                finish(slot_of(transfer), std::move(result));
-              }),
+      link_(settings_.options.progress_window),
+      direct_(
+          settings_, poller_, bench_,
+          [this](Transfer& transfer, Result<HttpReply> result) {
+            finish(transfer, std::move(result));
+          },
+          [this](Transfer& transfer) { start_when_resolved(transfer); }),
+      curl_(settings_, poller_, bench_,
+            [this](Transfer& transfer, Result<HttpReply> result) {
+              finish(transfer, std::move(result));
+            }),
       thread_([this] {
         name_this_thread("leat-http");
         block_sigpipe();
@@ -68,9 +62,6 @@ IoThread::IoThread(const TransferSettings& settings, Resolver& resolver)
 IoThread::~IoThread() {
   mailbox_->close();
   thread_.join();
-  // Closes the connections, through close_socket().
-  slots_.clear();
-  curl_multi_cleanup(multi_);
 }
 
 bool IoThread::submit(Submission& submission) {
@@ -82,24 +73,15 @@ bool IoThread::submit(Submission& submission) {
 
 void IoThread::run() {
   if (!is_usable()) return;
-  curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &IoThread::on_socket);
-  curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
-  curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, &IoThread::on_timer);
-  curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
-  curl_multi_setopt(multi_, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
-  curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS,
-                    static_cast<long>(2 * settings_.options.max_in_flight + 8));
   poller_.watch(mailbox_->wake_fd(), EPOLLIN);
 
   while (!mailbox_->is_closed()) {
     handle_mail();
-    if (curl_wakes_at_ && clock_.now() >= *curl_wakes_at_) {
-      curl_wakes_at_.reset();
-      act(CURL_SOCKET_TIMEOUT, 0);
-    }
-    reap();
+    curl_.check();
     handle_events();
-    direct_.check();  // Handle the replies that have come first.
+    // Handle the replies that have come first.
+    direct_.check();
+    curl_.check();
   }
   handle_mail();
   cancel_all();
@@ -130,20 +112,15 @@ void IoThread::handle_events() {
       (void)!eventfd_read(mailbox_->wake_fd(), &ignored);
       continue;
     }
-    if (direct_.hear(event.data.fd)) continue;
-    int what = 0;
-    if ((event.events & (EPOLLIN | EPOLLHUP)) != 0) what |= CURL_CSELECT_IN;
-    if ((event.events & EPOLLOUT) != 0) what |= CURL_CSELECT_OUT;
-    if ((event.events & EPOLLERR) != 0) what |= CURL_CSELECT_ERR;
-    act(event.data.fd, what);
+    if (!direct_.hear(event.data.fd)) curl_.hear(event);
   }
-  reap();
 }
 
 std::optional<TimePoint> IoThread::wakes_at() const {
-  const std::optional<TimePoint> check = direct_.next_check();
-  if (!curl_wakes_at_ || !check) return check ? check : curl_wakes_at_;
-  return std::min(*curl_wakes_at_, *check);
+  const std::optional<TimePoint> direct = direct_.next_check();
+  const std::optional<TimePoint> curl = curl_.next_check();
+  if (!direct || !curl) return direct ? direct : curl;
+  return std::min(*direct, *curl);
 }
 
 void BusyWatch::slept(TimePoint from, TimePoint until) {
@@ -155,24 +132,8 @@ void BusyWatch::slept(TimePoint from, TimePoint until) {
   slept_ = Nanoseconds(0);
 }
 
-void IoThread::act(curl_socket_t socket, int events) {
-  int running = 0;
-  curl_multi_socket_action(multi_, socket, events, &running);
-}
-
-void IoThread::reap() {
-  int left = 0;
-  while (const CURLMsg* message = curl_multi_info_read(multi_, &left)) {
-    if (message->msg != CURLMSG_DONE) continue;
-    const CURLcode code = message->data.result;
-    CurlTransfer* transfer = nullptr;
-    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
-    finish(slot_of(transfer->transfer()), transfer->outcome(code));
-  }
-}
-
 void IoThread::accept(Submission submission) {
-  Slot& slot = free_slot();
+  Transfer& slot = free_slot();
   slot.submission = std::move(submission);
   const std::stop_token& stop = slot.submission.stop;
   if (stop.stop_requested()) {
@@ -181,43 +142,45 @@ void IoThread::accept(Submission submission) {
   if (stop.stop_possible()) {
     slot.on_stop.emplace(stop, Transfer::OnStop{mailbox_, slot.id});
   }
+  begin(slot);
+}
+
+void IoThread::begin(Transfer& slot) {
+  const HttpRequest& request = slot.submission.request;
+  const auto url = split_http_url(request.url);
+  if (!url) return finish(slot, url.error());
+  if (auto checked = check_headers(request); !checked) {
+    return finish(slot, std::move(checked).error());
+  }
+  slot.times = &times_.of(url->host, url->port);
+  slot.watch.open(patience_for(request, settings_.options, *slot.times), link_,
+                  clock_.now());
+  if (direct_.takes(request)) {
+    slot.addresses = hosts_.last_answer(url->host);
+    if (direct_.start_on_kept(slot, *url)) return;
+  }
   start_when_resolved(slot);
 }
 
-void IoThread::start_when_resolved(Slot& slot) {
+void IoThread::start_when_resolved(Transfer& slot) {
   const auto url = split_http_url(slot.submission.request.url);
-  if (!url) return finish(slot, url.error());
-  if (url->host_is_address || settings_.uses_proxy) {
-    return start(slot, *url, nullptr);
+  slot.addresses.reset();
+  if (!url->host_is_address && !settings_.uses_proxy) {
+    slot.addresses = hosts_.addresses_of(url->host, slot.id, clock_.now());
+    if (slot.addresses == nullptr) return;  // Until there is news.
   }
-  HostAnswerRef answer = hosts_.addresses_of(url->host, slot.id, clock_.now());
-  if (answer != nullptr) start(slot, *url, std::move(answer));
+  start(slot, *url);
 }
 
-void IoThread::start(Slot& slot, const HttpUrl& url, HostAnswerRef answer) {
-  slot.addresses = std::move(answer);
+void IoThread::start(Transfer& slot, const HttpUrl& url) {
   if (direct_.takes(slot.submission.request)) return direct_.start(slot, url);
-  start_in_curl(slot, slot.addresses != nullptr ? hosts_.curl_resolve_entry(url)
-                                                : std::string());
-}
-
-void IoThread::start_in_curl(Slot& slot, std::string resolved) {
-  if (slot.curl == nullptr) {
-    slot.curl = std::make_unique<CurlTransfer>(slot, settings_, *this);
-  }
-  auto begun = slot.curl->begin(std::move(resolved));
-  if (!begun) return finish(slot, std::move(begun).error());
-  const CURLMcode code = curl_multi_add_handle(multi_, slot.curl->easy());
-  if (code != CURLM_OK) {
-    return finish(slot, slot.error(ErrorCode::kResourceExhausted,
-                                   curl_multi_strerror(code)));
-  }
-  slot.is_in_curl = true;
+  curl_.start(slot, slot.addresses != nullptr ? hosts_.curl_resolve_entry(url)
+                                              : std::string());
 }
 
 void IoThread::hear_news(const HostNews& news) {
   for (const TransferId id : hosts_.hear(news, clock_.now())) {
-    Slot* slot = find(id);
+    Transfer* slot = find(id);
     if (slot == nullptr) continue;  // Cancelled meanwhile.
     if (news.answer) {
       start_when_resolved(*slot);
@@ -229,34 +192,36 @@ void IoThread::hear_news(const HostNews& news) {
 }
 
 void IoThread::cancel(TransferId id) {
-  Slot* slot = find(id);
+  Transfer* slot = find(id);
   if (slot == nullptr) return;  // It was faster.
   direct_.cancel(*slot);
+  curl_.cancel(*slot);
   finish(*slot, slot->error(ErrorCode::kCancelled, "cancelled"));
 }
 
 void IoThread::cancel_all() {
   // Not a range-for: a `done` may run anything.
   for (std::size_t i = 0; i < slots_.size(); ++i) {
-    Slot& slot = *slots_[i];
+    Transfer& slot = *slots_[i];
     if (!slot.submission.done) continue;
     direct_.cancel(slot);
+    curl_.cancel(slot);
     finish(slot, slot.error(ErrorCode::kCancelled,
                             "cancelled, since the client is closed"));
   }
 }
 
-void IoThread::finish(Slot& slot, Result<HttpReply> result) {
-  if (slot.is_in_curl) {
-    curl_multi_remove_handle(multi_, slot.curl->easy());
-    slot.is_in_curl = false;
+void IoThread::finish(Transfer& slot, Result<HttpReply> result) {
+  if (result && is_success(result->status) &&
+      !slot.submission.request.into.empty()) {
+    slot.times->note(slot.watch.until_first_byte());
   }
-  if (slot.curl != nullptr) slot.curl->clear();
   // Waits for a stop callback that is running; it only posts.
   slot.on_stop.reset();
   const HttpDone done = std::move(slot.submission.done);
   slot.submission = {};
   slot.sink.clear();
+  slot.watch.close();
   slot.addresses.reset();
   ++slot.id.use;
   free_.push_back(&slot);
@@ -266,73 +231,21 @@ void IoThread::finish(Slot& slot, Result<HttpReply> result) {
   done(std::move(result));
 }
 
-IoThread::Slot* IoThread::find(TransferId id) {
-  Slot* slot = slots_[id.slot].get();
+Transfer* IoThread::find(TransferId id) {
+  Transfer* slot = slots_[id.slot].get();
   return slot->id.use == id.use && slot->submission.done ? slot : nullptr;
 }
 
-IoThread::Slot& IoThread::free_slot() {
+Transfer& IoThread::free_slot() {
   if (free_.empty()) {
     const auto index = static_cast<std::uint32_t>(slots_.size());
-    slots_.push_back(std::make_unique<Slot>());
+    slots_.push_back(std::make_unique<Transfer>());
     slots_.back()->id = {.slot = index, .use = 0};
     free_.push_back(slots_.back().get());
   }
-  Slot* slot = free_.back();
+  Transfer* slot = free_.back();
   free_.pop_back();
   return *slot;
-}
-
-curl_socket_t IoThread::open_socket(const HostAnswer* addresses,
-                                    curl_sockaddr& address) {
-  // In turn over the family that the system prefers; the other family is
-  // libcurl's second choice, and left as it came.
-  if (addresses != nullptr) {
-    const int family = addresses->addresses.front().address.ss_family;
-    const auto& all = addresses->addresses;
-    const std::size_t count = all.size() > kMostTold ? kMostTold : all.size();
-    for (std::size_t i = 0; i < count && address.family == family; ++i) {
-      HostAddress next = all[next_address_++ % count];
-      if (next.address.ss_family != family) continue;
-      set_port(next.address, address.addr);
-      std::memcpy(&address.addr, &next.address, next.size_bytes);
-      address.addrlen = next.size_bytes;
-      break;
-    }
-  }
-  const int opened =
-      socket(address.family, address.socktype | SOCK_CLOEXEC, address.protocol);
-  if (opened < 0) return CURL_SOCKET_BAD;
-  poller_.adopt(opened);
-  if (settings_.metrics != nullptr) {
-    settings_.metrics->add(Metric::kStoreConnections, 1);
-  }
-  return opened;
-}
-
-int IoThread::close_socket(curl_socket_t socket) {
-  poller_.forget(socket);
-  return close(socket);
-}
-
-int IoThread::on_socket(CURL* /*easy*/, curl_socket_t socket, int what,
-                        void* self, void* /*unused*/) {
-  std::uint32_t events = 0;
-  if (what == CURL_POLL_IN || what == CURL_POLL_INOUT) events |= EPOLLIN;
-  if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT) events |= EPOLLOUT;
-  static_cast<IoThread*>(self)->poller_.watch(socket, events);
-  return 0;
-}
-
-int IoThread::on_timer(CURLM* /*multi*/, long milliseconds, void* self) {
-  auto& io = *static_cast<IoThread*>(self);
-  if (milliseconds < 0) {
-    io.curl_wakes_at_.reset();
-  } else {
-    io.curl_wakes_at_ =
-        io.clock_.now() + std::chrono::milliseconds(milliseconds);
-  }
-  return 0;
 }
 
 }  // namespace leat

@@ -8,12 +8,16 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 #include <latch>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "leat/base/owned_fd.h"
@@ -196,6 +200,126 @@ TEST(DirectGetsTest, HardlyWaitsForAFamilyThatIsSilent) {
         fetch(io, fmt::format("http://bucket.test:{}/x", server.port()), "GET");
     EXPECT_TRUE(reply) << reply.error().message();
   }
+}
+
+/// Serves at every address of 127.0.0.0/8, and knows at which it was asked.
+class ManyAddresses {
+ public:
+  using Reply = std::function<ServerReply(const ServerRequest&)>;
+
+  explicit ManyAddresses(Reply reply)
+      : server_(
+            [this, reply = std::move(reply)](const ServerRequest& request) {
+              const std::lock_guard lock(mutex_);
+              asked_.push_back(request.address);
+              return reply(request);
+            },
+            "0.0.0.0") {}
+
+  std::string url(std::string_view target) const {
+    return fmt::format("http://bucket.test:{}{}", server_.port(), target);
+  }
+  std::vector<std::string> take_asked() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(asked_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> asked_;
+  ScriptedServer server_;
+};
+
+TransferSettings quick_settings(Metrics* metrics = nullptr) {
+  return {.options = {.stall_timeout = std::chrono::milliseconds(300),
+                      .progress_window = std::chrono::milliseconds(200)},
+          .metrics = metrics};
+}
+
+TEST_P(IoThreadTest, LeavesAnAddressThatStallsAloneForAWhile) {
+  ManyAddresses server([](const ServerRequest& request) -> ServerReply {
+    if (request.address != "127.0.0.2") {
+      return {.ending = ServerEnding::kClosed};
+    }
+    return {.body = "never sent", .ending = ServerEnding::kStall};
+  });
+  Resolver resolver(answers({"127.0.0.2", "127.0.0.3", "127.0.0.4"}));
+  IoThread io(quick_settings(), resolver);
+
+  const auto late = fetch(io, server.url("/x"));
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code(), ErrorCode::kDeadlineExceeded);
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(fetch(io, server.url("/x")));
+
+  const auto asked = server.take_asked();
+  ASSERT_EQ(asked.size(), 7u);
+  EXPECT_EQ(std::ranges::count(asked, "127.0.0.2"), 1);
+  EXPECT_GE(std::ranges::count(asked, "127.0.0.3"), 3);
+  EXPECT_GE(std::ranges::count(asked, "127.0.0.4"), 3);
+}
+
+TEST_P(IoThreadTest, LeavesAnAddressThatRefusesAloneForAWhile) {
+  Metrics metrics;
+  ScriptedServer server([](const ServerRequest&) {
+    return ServerReply{.ending = ServerEnding::kClosed};
+  });
+  Resolver resolver(answers({"127.0.0.9", "127.0.0.1"}));
+  IoThread io(quick_settings(&metrics), resolver);
+
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_TRUE(
+        fetch(io, fmt::format("http://bucket.test:{}/x", server.port())));
+  }
+
+  EXPECT_EQ(metrics.value(Metric::kStoreConnections), 6);
+}
+
+TEST_P(IoThreadTest, UsesAnAddressThatStallsWhereThereIsNoOther) {
+  ManyAddresses server([](const ServerRequest& request) -> ServerReply {
+    if (request.nth > 0) return {};
+    return {.body = "never sent", .ending = ServerEnding::kStall};
+  });
+  Metrics metrics;
+  Resolver resolver(answers({"127.0.0.2"}));
+  IoThread io(quick_settings(&metrics), resolver);
+
+  EXPECT_FALSE(fetch(io, server.url("/x")));
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(fetch(io, server.url("/x")));
+
+  EXPECT_EQ(metrics.value(Metric::kStoreConnections), 2)
+      << "a connection to it is kept, though it is on the bench";
+}
+
+// libcurl chooses among kept connections by itself.
+TEST(DirectGetsTest, LeavesKeptConnectionsToAnAddressThatStallsAlone) {
+  constexpr std::size_t kAtOnce = 4;
+  std::latch all_are_here(kAtOnce);
+  ManyAddresses server([](const ServerRequest& request) -> ServerReply {
+    if (request.target != "/stall") {
+      return {.delay =
+                  std::chrono::milliseconds(request.nth < kAtOnce ? 99 : 0)};
+    }
+    return {.body = "never sent", .ending = ServerEnding::kStall};
+  });
+  Resolver resolver(answers({"127.0.0.2", "127.0.0.3"}));
+  IoThread io(quick_settings(), resolver);
+  for (std::size_t i = 0; i < kAtOnce; ++i) {
+    Submission submission{.request = {.url = server.url("/x")},
+                          .stop = {},
+                          .done = [&](const Result<HttpReply>& reply) {
+                            EXPECT_TRUE(reply);
+                            all_are_here.count_down();
+                          }};
+    ASSERT_TRUE(io.submit(submission));
+  }
+  all_are_here.wait();
+  server.take_asked();
+
+  EXPECT_FALSE(fetch(io, server.url("/stall"), "GET"));
+  const std::string sick = server.take_asked().at(0);
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(fetch(io, server.url("/x"), "GET"));
+
+  EXPECT_THAT(server.take_asked(), ::testing::Each(::testing::Ne(sick)));
 }
 
 TEST_P(IoThreadTest, TellsEachPortOfAHostApart) {

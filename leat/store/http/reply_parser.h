@@ -13,12 +13,12 @@ namespace leat {
 /// can take the body past it, straight to its destination.
 class HttpReplyParser final : public boost::beast::http::basic_parser<false> {
  public:
-  static constexpr std::uint32_t kMostHeadBytes = 64 << 10;
-
   explicit HttpReplyParser(ReplySink& sink);
 
-  /// The sink refused the body: its outcome() says why.
+  /// The sink accepts no more: its outcome() says why.
   bool is_refused() const { return is_refused_; }
+  /// Given to the sink so far.
+  std::uint64_t body_bytes() const { return body_bytes_; }
 
  private:
   using Text = boost::beast::string_view;
@@ -42,9 +42,10 @@ class HttpReplyParser final : public boost::beast::http::basic_parser<false> {
   void on_finish_impl(Failure& failure) override;
 
   std::size_t hear_body(Text body, Failure& failure);
+  void go_on_if(bool is_accepted, Failure& failure);
 
   ReplySink& sink_;
-  std::size_t head_bytes_ = 0;
+  std::uint64_t body_bytes_ = 0;
   bool is_refused_ = false;
 };
 

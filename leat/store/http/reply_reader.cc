@@ -9,8 +9,13 @@ namespace {
 
 namespace beast = boost::beast::http;
 
-/// "100 Continue" and "103 Early Hints", over and over, are no reply.
-constexpr int kMostInterimReplies = 16;
+/// The most bytes of a line, such as the head of a chunk, and of the trailer.
+constexpr std::size_t kMostUnparsed = 64 * 1024;
+
+/// The most bytes that are no body: so many, and so many for each byte of the
+/// body, which may come in chunks of one byte.
+constexpr std::uint64_t kMostFraming = 1 << 20;
+constexpr std::uint64_t kMostFramingAByte = 16;
 
 }  // namespace
 
@@ -18,14 +23,26 @@ void ReplyReader::open(ReplySink& sink) {
   sink_ = &sink;
   parser_.reset();
   unparsed_.clear();
-  interim_replies_ = 0;
+  taken_bytes_ = 0;
   place_left_bytes_ = 0;
   has_excess_ = false;
   why_.clear();
 }
 
-bool ReplyReader::has_begun() const {
-  return has_head() || !unparsed_.empty() || interim_replies_ != 0;
+bool ReplyReader::has_begun() const { return taken_bytes_ != 0; }
+
+auto ReplyReader::broken(std::string_view why) -> Step {
+  why_ = why;
+  return Step::kBroken;
+}
+
+auto ReplyReader::more() -> Step {
+  const std::uint64_t body_bytes = parser_ ? parser_->body_bytes() : 0;
+  if (unparsed_.size() > kMostUnparsed ||
+      taken_bytes_ > kMostFraming + kMostFramingAByte * body_bytes) {
+    return broken("the head of a chunk, or the trailer, has no end");
+  }
+  return Step::kMore;
 }
 
 bool ReplyReader::can_keep() const {
@@ -44,6 +61,7 @@ auto ReplyReader::placed(std::size_t bytes) -> Step {
 }
 
 auto ReplyReader::take(std::string_view bytes) -> Step {
+  taken_bytes_ += bytes.size();
   std::string joined;
   if (!unparsed_.empty()) {
     joined = std::exchange(unparsed_, {}).append(bytes);
@@ -58,13 +76,10 @@ auto ReplyReader::take(std::string_view bytes) -> Step {
     bytes.remove_prefix(used);
     if (failure == beast::error::need_more) {
       unparsed_ = bytes;
-      return Step::kMore;
+      return more();
     }
     if (parser_->is_refused()) return Step::kRefused;
-    if (failure) {
-      why_ = failure.message();
-      return Step::kBroken;
-    }
+    if (failure) return broken(failure.message());
     if (!had_head && has_head()) {
       const Step step = begin_body(bytes);
       if (step != Step::kMore || place_left_bytes_ != 0) return step;
@@ -74,15 +89,13 @@ auto ReplyReader::take(std::string_view bytes) -> Step {
       return Step::kDone;
     }
   }
-  return Step::kMore;
+  return more();
 }
 
 auto ReplyReader::begin_body(std::string_view& bytes) -> Step {
   if (sink_->status() / 100 == 1) {
     parser_.reset();
-    if (++interim_replies_ <= kMostInterimReplies) return Step::kMore;
-    why_ = "interim replies without end";
-    return Step::kBroken;
+    return Step::kMore;
   }
   parser_->eager(true);
   const auto length = parser_->content_length();

@@ -1,6 +1,7 @@
 // Reads a reply as its bytes arrive. Internal to store/http: includes Beast.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -45,11 +46,13 @@ class ReplyReader {
 
  private:
   Step begin_body(std::string_view& bytes);
+  Step broken(std::string_view why);
+  Step more();
 
   ReplySink* sink_ = nullptr;
   std::optional<HttpReplyParser> parser_;
   std::string unparsed_;  // The beginning of a head or a chunk's size.
-  int interim_replies_ = 0;
+  std::uint64_t taken_bytes_ = 0;
   std::size_t place_left_bytes_ = 0;  // Bytes of a body that bypass the
                                       // parser.
   bool has_excess_ = false;

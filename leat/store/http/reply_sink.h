@@ -1,6 +1,7 @@
 // A reply as it arrives, over either transport.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -29,10 +30,14 @@ class ReplySink {
 
   /// A head begins. Earlier headers are dropped, since the previous head may
   /// have been "100 Continue".
-  void hear_status(int status);
-  void hear_header(std::string_view name, std::string_view value);
+  /// This and the next are false, as hear_body(), if the heads of a reply have
+  /// no end.
+  bool hear_status(int status);
+  /// Counts a trailer, behind a head that is over, but does not keep it.
+  bool hear_header(std::string_view name, std::string_view value);
+  void hear_head_end();
   /// The next piece of the body. False: the transfer is over, and outcome()
-  /// says why.
+  /// says how; the connection has unread bytes.
   bool hear_body(std::string_view bytes);
 
   /// True if the body belongs into HttpRequest::into.
@@ -53,12 +58,19 @@ class ReplySink {
   int status() const { return reply_.status; }
 
  private:
-  Error too_short() const;
-  void refuse_excess();
+  Error too_short(std::uint64_t came_bytes) const;
+  Error excess() const;
+  bool refuse(ErrorCode code, std::string_view what);
+  /// The body does not fit its place: keeps it as that of a failure.
+  void misfits(Error why);
+  bool keep(std::string_view bytes);
 
   const HttpRequest* request_ = nullptr;
   std::size_t received_bytes_ = 0;  // Into the place.
-  std::size_t header_count_ = 0;
+  std::size_t kept_bytes_ = 0;      // Those of a body that is cut off.
+  std::size_t head_bytes_ = 0;
+  int interim_replies_ = 0;
+  bool is_head_over_ = false;
   HttpReply reply_;
   std::optional<Error> refused_;
 };

@@ -14,6 +14,8 @@
 #include <utility>
 
 #include "leat/base/mutex.h"
+#include "leat/base/units.h"
+#include "leat/runtime/log.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
@@ -88,11 +90,18 @@ struct Resolver::Shared {
     TimePoint keep_until;
     bool is_queued = false;
     std::vector<Done> waiting;
+    HostAnswerRef last_good;
+    TimePoint last_good_at;
+    bool is_failing = false;
   };
 
   explicit Shared(Ask ask_host) : ask(std::move(ask_host)) {}
 
   void run(const std::stop_token& stop);
+  /// Takes an answer; returns what the log should say, if anything.
+  std::string keep(const std::string& name, Entry& entry,
+                   Result<std::vector<HostAddress>> asked, TimePoint now)
+      LEAT_REQUIRES(mutex);
   // Lets go and takes back: the analysis cannot tell that `lock` is mutex's.
   void answer(const std::string& name, MutexLock& lock)
       LEAT_REQUIRES(mutex) LEAT_NO_THREAD_SAFETY_ANALYSIS;
@@ -122,6 +131,33 @@ void Resolver::Shared::run(const std::stop_token& stop) {
   changed.notify_all();
 }
 
+std::string Resolver::Shared::keep(const std::string& name, Entry& entry,
+                                   Result<std::vector<HostAddress>> asked,
+                                   TimePoint now) {
+  entry.keep_until = now + (asked ? kKeep : kKeepFailure);
+  const bool was_failing = std::exchange(entry.is_failing, !asked);
+  if (asked) {
+    entry.last_good = std::make_shared<HostAnswer>(HostAnswer{
+        .addresses = *std::move(asked), .fresh_until = entry.keep_until});
+    entry.last_good_at = now;
+    entry.kept = entry.last_good;
+    if (!was_failing) return {};
+    return fmt::format("the host name '{}' can be looked up again", name);
+  }
+  if (entry.last_good == nullptr) {
+    entry.kept = Result<HostAnswerRef>(std::move(asked).error());
+    entry.is_failing = false;  // Those who asked hear of it.
+    return {};
+  }
+  entry.kept = HostAnswerRef(std::make_shared<HostAnswer>(
+      HostAnswer{.addresses = entry.last_good->addresses,
+                 .fresh_until = now + kKeepStale}));
+  if (was_failing) return {};
+  return fmt::format(
+      "{}; until that works again, its addresses of {} ago are used",
+      asked.error().message(), format_duration(now - entry.last_good_at));
+}
+
 void Resolver::Shared::answer(const std::string& name, MutexLock& lock) {
   lock.unlock();
   auto asked = ask(name);
@@ -130,16 +166,12 @@ void Resolver::Shared::answer(const std::string& name, MutexLock& lock) {
   const TimePoint now = SteadyClock().now();
   Entry& entry = entries[name];
   entry.is_queued = false;
-  entry.keep_until = now + (asked ? kKeep : kKeepFailure);
-  if (asked) {
-    entry.kept = HostAnswerRef(std::make_shared<HostAnswer>(HostAnswer{
-        .addresses = *std::move(asked), .fresh_until = entry.keep_until}));
-  } else {
-    entry.kept = Result<HostAnswerRef>(std::move(asked).error());
-  }
+  const std::string to_log = keep(name, entry, std::move(asked), now);
+  const bool is_bad_news = entry.is_failing;
   const Result<HostAnswerRef> result = *entry.kept;
   const std::vector<Done> waiting = std::exchange(entry.waiting, {});
   lock.unlock();
+  if (!to_log.empty()) (is_bad_news ? log_warning : log_info)(to_log);
   for (const Done& done : waiting) done(result);
   lock.lock();
 }

@@ -38,6 +38,9 @@ Result<std::vector<HostAddress>> ask_system_for_host(const std::string& name);
 
 /// Looks names up one after another on a thread of its own, and keeps answers.
 ///
+/// If a name that was known cannot be looked up, its last addresses are the
+/// answer; the log says so once, and once when it is known again.
+///
 /// libcurl would start one thread for every lookup, and would always connect to
 /// the first address.
 ///
@@ -54,14 +57,16 @@ class Resolver {
   static constexpr std::chrono::seconds kKeep{30};
   /// A failed name is asked for again after this long, not for every request.
   static constexpr std::chrono::seconds kKeepFailure{1};
+  /// Old addresses in the place of a failure are fresh for this long.
+  static constexpr std::chrono::seconds kKeepStale{5};
 
   explicit Resolver(Ask ask = ask_system_for_host);
   ~Resolver();
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
 
-  /// Calls `done` once with addresses younger than `kKeep`, now or from the
-  /// resolver's thread.
+  /// Calls `done` once with addresses younger than `kKeep`, or the last ones
+  /// that were known, now or from the resolver's thread.
   void resolve(const std::string& name, Done done);
   /// The same, but asks again even if there is a fresh answer.
   void refresh(const std::string& name, Done done);

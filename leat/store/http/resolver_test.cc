@@ -4,7 +4,12 @@
 
 #include <atomic>
 #include <latch>
+#include <string_view>
+#include <utility>
 
+#include "leat/runtime/log.h"
+#include "leat/store/http/host_book.h"
+#include "leat/store/http/mailbox.h"
 #include "leat/store/reply_box.h"
 
 namespace leat {
@@ -98,6 +103,88 @@ TEST(ResolverTest, AsksAgainWhenToldTo) {
                    [&](Result<HostAnswerRef> a) { box.put(std::move(a)); });
 
   EXPECT_EQ((*box.take())->addresses.front().text, "2");
+}
+
+/// Collects what is logged.
+class LogGuard {
+ public:
+  LogGuard() {
+    lines().clear();
+    set_log_sink([](LogLevel level, std::string_view line) {
+      lines().emplace_back(level, line);
+    });
+  }
+  ~LogGuard() { set_log_sink(nullptr); }
+  LogGuard(const LogGuard&) = delete;
+  LogGuard& operator=(const LogGuard&) = delete;
+
+  using Lines = std::vector<std::pair<LogLevel, std::string>>;
+  static Lines& lines() {
+    static Lines lines;
+    return lines;
+  }
+};
+
+TEST(ResolverTest, ServesTheLastGoodAnswerWhileTheLookupFailsAndSaysSoOnce) {
+  const LogGuard log;
+  std::atomic<bool> is_down = false;
+  Resolver resolver(
+      [&](const std::string&) -> Result<std::vector<HostAddress>> {
+        if (is_down) return Error(ErrorCode::kUnavailable, "no DNS for 'host'");
+        return one_address("1.2.3.4");
+      });
+  const auto refresh = [&] {
+    ReplyBox<Result<HostAnswerRef>> box;
+    resolver.refresh("host",
+                     [&](Result<HostAnswerRef> a) { box.put(std::move(a)); });
+    return box.take();
+  };
+  ASSERT_TRUE(refresh());
+
+  is_down = true;
+  for (int i = 0; i < 3; ++i) {
+    const auto stale = refresh();
+    ASSERT_TRUE(stale) << stale.error().message();
+    EXPECT_EQ((*stale)->addresses.front().text, "1.2.3.4");
+    EXPECT_LE((*stale)->fresh_until,
+              SteadyClock().now() + Resolver::kKeepStale);
+  }
+  ASSERT_EQ(log.lines().size(), 1u);
+  EXPECT_EQ(log.lines()[0].first, LogLevel::kWarning);
+  EXPECT_NE(log.lines()[0].second.find("no DNS for 'host'"), std::string::npos);
+
+  is_down = false;
+  ASSERT_TRUE(refresh());
+  ASSERT_TRUE(refresh());
+  ASSERT_EQ(log.lines().size(), 2u);
+  EXPECT_EQ(log.lines()[1].first, LogLevel::kInfo);
+}
+
+TEST(HostBookTest, DoesNotWaitForTheRenewalOfAnAnswerThatHasJustExpired) {
+  std::atomic<int> asked = 0;
+  std::latch may_answer(1);
+  Resolver resolver([&](const std::string&) {
+    if (++asked > 1) may_answer.wait();
+    return one_address("1.2.3.4");
+  });
+  const auto mailbox = std::make_shared<Mailbox>();
+  HostBook book(resolver, mailbox);
+  const TransferId one{.slot = 1, .use = 0};
+  const TimePoint now = SteadyClock().now();
+  ASSERT_EQ(book.addresses_of("host", one, now), nullptr);
+  Mailbox::Mail mail;
+  while (mail.news.empty()) mailbox->take(mail);
+  EXPECT_EQ(book.hear(mail.news.front(), now).size(), 1u);
+  const TimePoint expired = book.last_answer("host")->fresh_until;
+
+  EXPECT_NE(book.addresses_of("host", one, expired), nullptr);
+  EXPECT_NE(book.addresses_of("host", one, expired + std::chrono::seconds(50)),
+            nullptr);
+  EXPECT_EQ(book.addresses_of("host", one, expired + std::chrono::minutes(2)),
+            nullptr)
+      << "too old, without an answer of now";
+  EXPECT_EQ(book.last_answer("unknown"), nullptr);
+  may_answer.count_down();
 }
 
 TEST(ResolverTest, DiesWithoutWaitingForALookupThatHangs) {

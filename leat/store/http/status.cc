@@ -5,11 +5,10 @@
 #include <string>
 
 #include "leat/store/http/http_url.h"
+#include "leat/store/http/shown_text.h"
 
 namespace leat {
 namespace {
-
-constexpr std::size_t kMostDetail = 300;
 
 std::string_view remedy(int status) {
   switch (status) {
@@ -41,14 +40,6 @@ std::string_view remedy(int status) {
   return "the server does not accept the request";
 }
 
-std::string without_controls(std::string_view text) {
-  std::string clean(text.substr(0, kMostDetail));
-  for (char& c : clean) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
-  return clean;
-}
-
 }  // namespace
 
 ErrorCode error_code_of(int status) {
@@ -77,7 +68,9 @@ Error error_from_reply(const HttpReply& reply, std::string_view method,
                        std::string_view url, std::string_view detail) {
   std::string message =
       fmt::format("{} {}: HTTP {}", method, url_for_people(url), reply.status);
-  if (!detail.empty()) message += ": " + without_controls(detail);
+  if (!detail.empty()) {
+    message += ": " + shown_text(detail, reply.sent_values);
+  }
   return Error(error_code_of(reply.status),
                fmt::format("{} ({})", message, remedy(reply.status)));
 }

@@ -19,8 +19,8 @@ constexpr bool is_success(int status) { return status >= 200 && status < 300; }
 ErrorCode error_code_of(int status);
 
 /// "GET https://host/path: HTTP 403 Forbidden (the server refuses ...)". The
-/// URL is shown without its query. `detail`, if any, is the server's message,
-/// already fit to be shown; only its first 300 bytes are.
+/// URL is shown without its query. `detail`, if any, is the server's message:
+/// see shown_text().
 Error error_from_reply(const HttpReply& reply, std::string_view method,
                        std::string_view url, std::string_view detail = {});
 

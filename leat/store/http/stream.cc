@@ -131,6 +131,18 @@ IoOutcome Stream::read(std::span<std::byte> into) {
   return tls_outcome(SSL_read(tls_.get(), into.data(), as_int(into.size())));
 }
 
+bool Stream::is_quiet() {
+  char byte = 0;
+  errno = 0;
+  if (tls_ == nullptr) {
+    return ::recv(fd(), &byte, 1, MSG_PEEK) < 0 && errno == EAGAIN;
+  }
+  ERR_clear_error();
+  // Looks past what TLS itself has to say, such as a session's ticket.
+  const IoOutcome outcome = tls_outcome(SSL_peek(tls_.get(), &byte, 1));
+  return outcome.status == IoStatus::kWantRead;
+}
+
 Error Stream::error() const {
   return tls_ != nullptr ? tls_failure(*tls_, errno_) : broken(errno_);
 }

@@ -52,6 +52,8 @@ class Stream {
 
   IoOutcome write(std::string_view bytes);
   IoOutcome read(std::span<std::byte> into);
+  /// True if it is open and nothing has come that was not read.
+  bool is_quiet();
   /// False after a read() that took everything, as far as one can tell without
   /// asking the kernel.
   bool may_have_more() const { return may_have_more_; }

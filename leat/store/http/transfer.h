@@ -6,8 +6,10 @@
 #include <string>
 
 #include "leat/metrics/metrics.h"
+#include "leat/store/http/first_byte_times.h"
 #include "leat/store/http/mailbox.h"
 #include "leat/store/http/reply_sink.h"
+#include "leat/store/http/reply_watch.h"
 
 namespace leat {
 
@@ -40,7 +42,9 @@ struct Transfer {
   Submission submission;
   TransferId id;
   ReplySink sink;
-  /// The addresses of its host; null if the host is an address.
+  ReplyWatch watch;
+  FirstByteTimes* times = nullptr;  ///< Those of its server.
+  /// The addresses of its host; null if the host is an address, or not known.
   HostAnswerRef addresses;
   std::optional<std::stop_callback<OnStop>> on_stop;
 };

@@ -6,13 +6,13 @@
 #include <array>
 #include <pugixml.hpp>
 
+#include "leat/store/http/shown_text.h"
 #include "leat/store/http/status.h"
 
 namespace leat {
 namespace {
 
 constexpr std::size_t kMostErrorBytes = 64 << 10;
-constexpr std::size_t kMostShown = 300;
 
 struct Meaning {
   std::string_view code;  ///< S3's; a '*' at its end stands for anything.
@@ -91,14 +91,6 @@ const Meaning* meaning_of(std::string_view code) {
   return found == kMeanings.end() ? nullptr : &*found;
 }
 
-std::string fit_to_show(std::string_view text) {
-  std::string out(text.substr(0, kMostShown));
-  for (char& c : out) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
-  return out;
-}
-
 bool is_redirect(int status) { return status >= 300 && status < 400; }
 
 /// The S3 code that stands for a status whose reply names none: that of a HEAD,
@@ -158,7 +150,8 @@ std::string remedy(const HttpReply& reply, const S3ErrorReply& said,
 
 }  // namespace
 
-std::optional<S3ErrorReply> parse_s3_error(std::string_view body) {
+std::optional<S3ErrorReply> parse_s3_error(
+    std::string_view body, std::span<const std::string> secrets) {
   if (body.size() > kMostErrorBytes) return std::nullopt;
   pugi::xml_document document;
   if (!document.load_buffer(body.data(), body.size(), pugi::parse_default,
@@ -167,10 +160,13 @@ std::optional<S3ErrorReply> parse_s3_error(std::string_view body) {
   }
   const pugi::xml_node root = document.child("Error");
   if (!root) return std::nullopt;
-  return S3ErrorReply{.code = fit_to_show(root.child_value("Code")),
-                      .message = fit_to_show(root.child_value("Message")),
-                      .request_id = fit_to_show(root.child_value("RequestId")),
-                      .region = fit_to_show(root.child_value("Region"))};
+  const auto said = [&](const char* name) {
+    return shown_text(root.child_value(name), secrets);
+  };
+  return S3ErrorReply{.code = said("Code"),
+                      .message = said("Message"),
+                      .request_id = said("RequestId"),
+                      .region = said("Region")};
 }
 
 S3Errand errand_of(const HttpReply& reply) {
@@ -193,12 +189,15 @@ S3Errand errand_of(const HttpReply& reply) {
 }
 
 Error error_from_s3(const HttpReply& reply, const S3Attempt& attempt) {
-  S3ErrorReply said = parse_s3_error(reply.body).value_or(S3ErrorReply{});
+  S3ErrorReply said =
+      parse_s3_error(reply.body, reply.sent_values).value_or(S3ErrorReply{});
   if (said.region.empty()) {
-    said.region = fit_to_show(reply.header("x-amz-bucket-region"));
+    said.region =
+        shown_text(reply.header("x-amz-bucket-region"), reply.sent_values);
   }
   if (said.request_id.empty()) {
-    said.request_id = fit_to_show(reply.header("x-amz-request-id"));
+    said.request_id =
+        shown_text(reply.header("x-amz-request-id"), reply.sent_values);
   }
   const Meaning* meaning = meaning_of(said.code);
   if (!meaning) meaning = meaning_of(usual_code(reply.status));

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -10,8 +11,8 @@
 
 namespace leat {
 
-/// The <Error> of a reply, made fit for display: short and without control
-/// characters. Missing parts are empty.
+/// The <Error> of a reply, made fit for display: short, without control
+/// characters and our secrets. Missing parts are empty.
 struct S3ErrorReply {
   std::string code;
   std::string message;
@@ -19,8 +20,10 @@ struct S3ErrorReply {
   std::string region;  ///< The real region of the bucket.
 };
 
-/// Reads the body of a reply; nullopt if it is not an S3 error.
-std::optional<S3ErrorReply> parse_s3_error(std::string_view body);
+/// Reads the body of a reply; nullopt if it is not an S3 error. None of
+/// `secrets` is in the result: see shown_text().
+std::optional<S3ErrorReply> parse_s3_error(
+    std::string_view body, std::span<const std::string> secrets = {});
 
 /// The change that would make the same request succeed.
 enum class S3Cure : std::uint8_t {

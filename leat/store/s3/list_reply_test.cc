@@ -41,8 +41,8 @@ TEST(ParseListReplyTest, RefusesWhatIsNoListing) {
       {listing(object("p/a", "18446744073709551616")), "size"},
       {listing(object("q/a")), "prefix"},
       {listing("<Contents><Size>1</Size></Contents>"), "prefix"},
-      {listing(object("p/b") + object("p/a")), "byte order"},
-      {listing(object("p/a") + object("p/a")), "byte order"},
+      {listing(object("p/b") + object("p/a") + object("p/b")), "twice"},
+      {listing(object("p/a") + object("p/a")), "twice"},
       {listing("<CommonPrefixes><Prefix>/etc/</Prefix></CommonPrefixes>"),
        "prefix"},
       {listing("<IsTruncated>true</IsTruncated>"), "token"},
@@ -61,6 +61,24 @@ TEST(ParseListReplyTest, RefusesWhatIsNoListing) {
     EXPECT_EQ(page.error().code(), ErrorCode::kCorrupt);
     EXPECT_THAT(page.error().message(), testing::HasSubstr(row.says));
   }
+}
+
+TEST(ParseListReplyTest, PutsInOrderWhatCameInNone) {
+  const auto folded = [](std::string_view prefix) {
+    return "<CommonPrefixes><Prefix>" + std::string(prefix) +
+           "</Prefix></CommonPrefixes>";
+  };
+
+  const auto unsorted = parse_list_reply(
+      listing(object("b") + object("a") + folded("d/") + folded("c/")), "");
+  const auto sorted = parse_list_reply(listing(object("a") + object("b")), "");
+
+  ASSERT_TRUE(unsorted) << unsorted.error().message();
+  EXPECT_FALSE(unsorted->is_sorted);
+  EXPECT_EQ(unsorted->objects.at(0).key, "a");
+  EXPECT_EQ(unsorted->objects.at(1).key, "b");
+  EXPECT_THAT(unsorted->common_prefixes, testing::ElementsAre("c/", "d/"));
+  EXPECT_TRUE(sorted->is_sorted);
 }
 
 TEST(ParseListReplyTest, SurvivesDeepNestingAndAnyChange) {

@@ -5,15 +5,19 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "leat/base/buffer.h"
 #include "leat/base/check.h"
 #include "leat/base/text.h"
 #include "leat/store/cloud/checks.h"
 #include "leat/store/cloud/http_date.h"
 #include "leat/store/cloud/refreshing.h"
+#include "leat/store/http/content_range.h"
 #include "leat/store/http/last_modified.h"
+#include "leat/store/http/object_checksum.h"
 #include "leat/store/http/status.h"
 #include "leat/store/s3/error_reply.h"
 #include "leat/store/s3/list_reply.h"
@@ -24,27 +28,13 @@ namespace {
 constexpr std::size_t kMostErrorBytes = 64 << 10;
 constexpr std::size_t kMostListBytes = 8 << 20;
 
-std::string_view unquoted(std::string_view etag) {
-  if (etag.starts_with('"')) etag.remove_prefix(1);
-  if (etag.ends_with('"')) etag.remove_suffix(1);
-  return etag;
-}
+/// Pages that hold nothing and say that there is more: some services send a few
+/// where much was deleted.
+constexpr int kMostEmptyPages = 1000;
 
-/// Describes the error of the range that came; nullopt if none is known.
-std::optional<Error> wrong_range(const HttpReply& reply, std::uint64_t offset,
-                                 std::uint64_t size) {
-  if (reply.status != 206) {
-    // A 200 is the whole object, which may be what was wanted.
-    if (offset == 0) return std::nullopt;
-    return Error(ErrorCode::kInvalidArgument,
-                 "the server ignores ranges; put the data on one that serves "
-                 "them");
-  }
-  const std::string_view came = reply.header("content-range");
-  const std::string wanted =
-      fmt::format("bytes {}-{}/", offset, offset + (size - 1));
-  if (came.empty() || came.starts_with(wanted)) return std::nullopt;
-  return Error(ErrorCode::kUnavailable, "the server sent another range");
+/// Buckets of S3 Express, which lists in no order.
+bool is_directory_bucket(std::string_view bucket) {
+  return bucket.ends_with("--x-s3");
 }
 
 class S3Store final : public Store {
@@ -86,6 +76,8 @@ class S3Store final : public Store {
   void finish_read(const ReadDone& done, Result<void> result);
   Result<void> judge_read(const ReadRequest& request, const MadeWith& with,
                           Result<HttpReply> reply);
+  Result<ListPage> list_page(const ListRequest& request,
+                             const std::stop_token& stop);
   /// Sends, waits, and turns what is no success into its error.
   Result<HttpReply> ask(RequestMaker::Wanted wanted, std::string doing,
                         std::size_t most_body_bytes,
@@ -140,17 +132,34 @@ void S3Store::send_read(ReadRequest request, CredentialsRef who,
   wanted.headers.push_back(
       fmt::format("Range: bytes={}-{}", request.offset,
                   request.offset + (request.into.size() - 1)));
-  if (!request.object.etag.empty()) {
+  // A server may never take a weak tag for a match.
+  if (!request.object.etag.empty() && !is_weak_etag(request.object.etag)) {
     wanted.headers.push_back("If-Match: " + request.object.etag);
   }
   RequestMaker::Made made = maker_.make(std::move(wanted), std::move(who));
   made.http.into = request.into;
   made.http.most_body_bytes = kMostErrorBytes;
+  made.http.attempt = request.attempt;
+  made.http.takes_misfits = true;
   http_->send(std::move(made.http), std::move(stop),
               [this, request = std::move(request), with = std::move(made.with),
                done = std::move(done)](Result<HttpReply> reply) {
                 finish_read(done, judge_read(request, with, std::move(reply)));
               });
+}
+
+/// A service that fails after it has promised success sends an <Error> in the
+/// place of the bytes, which then becomes the body. An object that is one has
+/// an ETag.
+bool is_error_as_success(HttpReply& reply, std::span<const std::byte> into) {
+  if (reply.status != 200 || !reply.header("etag").empty()) return false;
+  const std::string_view body = reply.misfit ? reply.body : as_text(into);
+  if (body.size() > kMostErrorBytes || !body.starts_with('<') ||
+      !parse_s3_error(body)) {
+    return false;
+  }
+  if (!reply.misfit) reply.body = body;
+  return true;
 }
 
 void S3Store::finish_read(const ReadDone& done, Result<void> result) {
@@ -163,20 +172,26 @@ Result<void> S3Store::judge_read(const ReadRequest& request,
                                  const MadeWith& with,
                                  Result<HttpReply> reply) {
   if (!reply) return std::move(reply).error().while_doing(reading(request));
-  if (!is_success(reply->status)) {
+  if (!is_success(reply->status) || is_error_as_success(*reply, request.into)) {
     return error_of(*reply, with, reading(request));
   }
-  if (auto wrong = wrong_range(*reply, request.offset, request.into.size())) {
-    return (*std::move(wrong)).while_doing(reading(request));
+  if (reply->misfit)
+    return std::move(*reply->misfit).while_doing(reading(request));
+  if (auto checked = check_range(*reply, request.offset, request.into.size());
+      !checked) {
+    return std::move(checked).error().while_doing(reading(request));
   }
   // A server that does not know If-Match still says what it sent.
   const std::string_view etag = reply->header("etag");
   if (!request.object.etag.empty() && !etag.empty() &&
-      unquoted(etag) != unquoted(request.object.etag)) {
+      !same_version(etag, request.object.etag)) {
     return Error(ErrorCode::kCorrupt,
                  fmt::format("{}: the object changed since it was indexed (its "
                              "ETag is no longer {}); index again",
                              reading(request), request.object.etag));
+  }
+  if (auto checked = check_object_checksum(*reply, request.into); !checked) {
+    return std::move(checked).error().while_doing(reading(request));
   }
   return {};
 }
@@ -236,6 +251,29 @@ Result<HttpReply> S3Store::ask(RequestMaker::Wanted wanted, std::string doing,
 
 Result<ListPage> S3Store::list(const ListRequest& request,
                                std::stop_token stop) {
+  ListRequest next = request;
+  for (int empty_pages = 0;; ++empty_pages) {
+    LEAT_TRY(ListPage page, list_page(next, stop));
+    if (page.resume.empty()) return page;
+    const bool is_same = page.resume == next.resume;
+    if (is_same || empty_pages == kMostEmptyPages) {
+      return Error(
+          ErrorCode::kCorrupt,
+          fmt::format("listing {}: the list does not advance: {}; "
+                      "check the service at {}",
+                      url_of(request.prefix),
+                      is_same ? "a page leads to itself"
+                              : "1,000 pages in a row hold nothing and "
+                                "say that there is more",
+                      maker_.settings()->host));
+    }
+    if (!page.objects.empty() || !page.common_prefixes.empty()) return page;
+    next.resume = std::move(page.resume);
+  }
+}
+
+Result<ListPage> S3Store::list_page(const ListRequest& request,
+                                    const std::stop_token& stop) {
   QueryPairs query = {{"list-type", "2"}, {"encoding-type", "url"}};
   if (!request.prefix.empty()) query.emplace_back("prefix", request.prefix);
   if (!request.delimiter.empty()) {
@@ -255,6 +293,7 @@ Result<ListPage> S3Store::list(const ListRequest& request,
                                       doing, kMostListBytes, stop));
   Result<ListPage> page = parse_list_reply(reply.body, request.prefix);
   if (!page) return std::move(page).error().while_doing(doing);
+  if (is_directory_bucket(bucket_)) page->is_sorted = false;
   return page;
 }
 

@@ -18,6 +18,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 const Credentials kKeys{"AKTEST", "SKTESTSECRET", ""};
+const ReplyHeaders kFirstFour{{"content-range", "bytes 0-3/99"}};
 const WallTime kNow = AmzDate::parse("20240229T120000Z")->time();
 
 S3Settings local_settings() {
@@ -119,7 +120,8 @@ TEST_F(S3StoreTest, TakesAWholeObjectForARangeOnlyWhereItIsOne) {
 }
 
 TEST_F(S3StoreTest, NoticesAnotherVersionEvenIfTheServerIgnoresIfMatch) {
-  script_.answer(206, "abcd", {{"etag", "\"new\""}});
+  script_.answer(206, "abcd",
+                 {{"content-range", "bytes 0-3/99"}, {"etag", "\"new\""}});
 
   const auto result = read("k", 0, 4, "\"old\"");
 
@@ -180,7 +182,7 @@ TEST_F(S3StoreTest, GoesToTheRegionThatTheReplyNames) {
                  {{"x-amz-bucket-region", "eu-west-1"}});
   EXPECT_EQ(read("k", 0, 4).error().code(), ErrorCode::kUnavailable)
       << "worth another try";
-  script_.answer(206, "abcd");
+  script_.answer(206, "abcd", kFirstFour);
   EXPECT_TRUE(read("k", 0, 4));
 
   EXPECT_THAT(HttpScript::header(script_.asked.at(0), "Authorization"),
@@ -384,7 +386,7 @@ class AnonymousTest : public S3StoreTest {
 };
 
 TEST_F(AnonymousTest, SendsNothingOfWhoWeAre) {
-  script_.answer(206, "abcd");
+  script_.answer(206, "abcd", kFirstFour);
 
   ASSERT_TRUE(read("k", 0, 4));
 
@@ -405,7 +407,7 @@ class RequesterPaysTest : public S3StoreTest {
 };
 
 TEST_F(RequesterPaysTest, SaysSoInASignedHeader) {
-  script_.answer(206, "abcd");
+  script_.answer(206, "abcd", kFirstFour);
 
   ASSERT_TRUE(read("k", 0, 4));
 
@@ -452,7 +454,7 @@ class FetchedCredentialsTest : public S3StoreTest {
 };
 
 TEST_F(FetchedCredentialsTest, AreFetchedOnceBeforeTheFirstRequest) {
-  script_.answer(206, "abcd");
+  script_.answer(206, "abcd", kFirstFour);
   script_.answer(200, "<ListBucketResult/>");
 
   ASSERT_TRUE(read("k", 0, 4));
@@ -465,7 +467,7 @@ TEST_F(FetchedCredentialsTest, AreFetchedOnceBeforeTheFirstRequest) {
 
 TEST_F(FetchedCredentialsTest, AreFetchedAgainWhereTheServerSaysTheyAreOld) {
   script_.answer(400, error_xml("ExpiredToken"));
-  script_.answer(206, "abcd");
+  script_.answer(206, "abcd", kFirstFour);
   script_.answer(400, error_xml("ExpiredToken"));
 
   EXPECT_EQ(read("k", 0, 4).error().code(), ErrorCode::kUnavailable);
@@ -502,7 +504,7 @@ class TlsTest : public S3StoreTest {
 };
 
 TEST_F(TlsTest, LeavesThePayloadUnsignedAndSendsTheToken) {
-  script_.answer(206, "abcd");
+  script_.answer(206, "abcd", kFirstFour);
   script_.answer(200, "<ListBucketResult/>");
 
   ASSERT_TRUE(read("k", 0, 4));

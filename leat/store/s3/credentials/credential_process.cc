@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "leat/store/cloud/shown_text.h"
+#include "leat/store/http/shown_text.h"
 #include "leat/store/s3/credentials/json_reply.h"
 #include "leat/store/s3/credentials/process.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "leat/store/cloud/expiration.h"
-#include "leat/store/cloud/shown_text.h"
+#include "leat/store/http/shown_text.h"
 #include "leat/store/s3/credentials/static_keys.h"
 
 namespace leat {

@@ -14,7 +14,7 @@
 #include "leat/store/cloud/ask.h"
 #include "leat/store/cloud/expiration.h"
 #include "leat/store/cloud/http_date.h"
-#include "leat/store/cloud/shown_text.h"
+#include "leat/store/http/shown_text.h"
 #include "leat/store/cloud/uri.h"
 #include "leat/store/http/status.h"
 #include "leat/store/s3/aws/sigv4.h"
