@@ -553,6 +553,33 @@ TEST_P(HttpClientTest, NeverTakesWhatFollowsAReplyForTheNextOne) {
   EXPECT_EQ(server_->connections(), 2u);
 }
 
+TEST_P(HttpClientTest, LooksAtAKeptConnectionBeforeItUsesIt) {
+  options_.io_threads = 1;
+  serve([&](const ServerRequest& request) -> ServerReply {
+    const std::string reply = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n";
+    if (request.nth != 0) return {.raw = reply + "2"};
+    return {.raw = reply + "1",
+            .steps = {{.bytes = reply + "X",
+                       .pause = std::chrono::milliseconds(50)}}};
+  });
+  std::string second;
+  std::latch answered(1);
+
+  client().send({.url = server_->url("/1")}, {}, [&](const auto& first) {
+    EXPECT_TRUE(first);
+    // Meanwhile the I/O thread does not hear of the reply that nobody asked
+    // for; then it has both that and a request.
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    client().send({.url = server_->url("/2")}, {}, [&](const auto& reply) {
+      second = reply ? reply->body : reply.error().message();
+      answered.count_down();
+    });
+  });
+  answered.wait();
+
+  EXPECT_EQ(second, "2");
+}
+
 TEST_P(HttpClientTest, RefusesWhatIsNoReply) {
   const std::string endless(200'000, 'h');
   for (const std::string& raw :
