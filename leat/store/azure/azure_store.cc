@@ -13,6 +13,7 @@
 #include "leat/store/cloud/checks.h"
 #include "leat/store/cloud/list_past.h"
 #include "leat/store/cloud/uri.h"
+#include "leat/store/http/content_range.h"
 #include "leat/store/http/last_modified.h"
 #include "leat/store/http/status.h"
 
@@ -149,7 +150,7 @@ Result<void> AzureStore::judge_read(const ReadRequest& request,
     return error_of(*reply, std::move(doing));
   }
   if (auto right =
-          check_range_reply(reply->http, request.offset, request.into.size());
+          check_range(reply->http, request.offset, request.into.size());
       !right) {
     return std::move(right).error().while_doing(doing);
   }

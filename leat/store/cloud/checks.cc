@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "leat/store/cloud/uri.h"
-#include "leat/store/http/content_range.h"
 
 namespace leat {
 namespace {
@@ -53,23 +52,6 @@ Result<void> check_read(const ReadRequest& request) {
     return invalid("the ETag holds control characters; index again");
   }
   return {};
-}
-
-Result<void> check_range_reply(const HttpReply& reply, std::uint64_t offset,
-                               std::uint64_t size_bytes) {
-  if (reply.status != 206) {
-    // A 200 is the whole object, which may be what was wanted.
-    if (offset == 0) return {};
-    return invalid(
-        "the server ignores ranges; put the data on one that serves them");
-  }
-  const auto came = parse_content_range(reply.header("content-range"));
-  if (came && came->first == offset && came->last - offset + 1 == size_bytes) {
-    return {};
-  }
-  return Error(ErrorCode::kUnavailable,
-               came ? "the server sent another range"
-                    : "the server does not say which range it sent");
 }
 
 Result<void> check_page(const ListPage& page, std::string_view prefix) {

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "leat/base/result.h"
-#include "leat/store/http/http_client.h"
 #include "leat/store/store.h"
 
 namespace leat {
@@ -14,16 +13,6 @@ namespace leat {
 ///   kInvalidArgument  no key, an empty range or one past the end of any
 ///                     object, an ETag that no header can hold
 Result<void> check_read(const ReadRequest& request);
-
-/// Checks that a reply that is a success carries exactly the range that was
-/// asked for, and says so. The body has filled the `size_bytes` of the request.
-///
-/// Errors:
-///   kUnavailable      another range, or a 206 that does not say which
-///   kInvalidArgument  the server ignores ranges, and more than the whole
-///                     object was not asked for
-Result<void> check_range_reply(const HttpReply& reply, std::uint64_t offset,
-                               std::uint64_t size_bytes);
 
 /// Checks the order of a page of a listing.
 ///

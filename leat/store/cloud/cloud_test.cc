@@ -72,17 +72,5 @@ TEST(TokenTest, SecretsGoOverHttpsOnly) {
   }
 }
 
-TEST(ChecksTest, BelieveNoRangeThatIsNotNamed) {
-  const auto check = [](int status, const char* range) {
-    return check_range_reply({status, {{"content-range", range}}, ""}, 4, 4);
-  };
-  EXPECT_TRUE(check(206, "bytes 4-7/99"));
-  EXPECT_TRUE(check(206, "bytes 4-7/*"));
-  for (const char* range : {"", "bytes 4-8/99", "bytes 0-3/99", "4-7"}) {
-    EXPECT_EQ(check(206, range).error().code(), ErrorCode::kUnavailable);
-  }
-  EXPECT_EQ(check(200, "").error().code(), ErrorCode::kInvalidArgument);
-}
-
 }  // namespace
 }  // namespace leat

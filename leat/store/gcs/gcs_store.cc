@@ -10,6 +10,7 @@
 #include "leat/store/cloud/checks.h"
 #include "leat/store/cloud/uri.h"
 #include "leat/store/gcs/replies.h"
+#include "leat/store/http/content_range.h"
 #include "leat/store/http/status.h"
 #include "leat/store/s3/s3_store.h"
 
@@ -133,7 +134,7 @@ Result<void> GcsStore::judge_read(const ReadRequest& request,
     return error_of(*reply, std::move(doing));
   }
   if (auto right =
-          check_range_reply(reply->http, request.offset, request.into.size());
+          check_range(reply->http, request.offset, request.into.size());
       !right) {
     return std::move(right).error().while_doing(doing);
   }

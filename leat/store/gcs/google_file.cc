@@ -122,7 +122,7 @@ Result<GoogleFile> parse_google_file(std::string_view text) {
     return bad(
         fmt::format("its type is '{}'; service_account, authorized_user and "
                     "external_account are read",
-                    shown_text(type, {})));
+                    shown_text(type)));
   }
   return found;
 }

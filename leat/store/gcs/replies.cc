@@ -165,7 +165,7 @@ Error error_from_gcs(const HttpReply& reply, const GcsAttempt& attempt) {
   std::string message = fmt::format("{}: HTTP {}", attempt.doing, reply.status);
   if (!reason.empty()) message += " " + shown_without_long_words(reason);
   if (!said.empty() && !said.starts_with('<')) {
-    message += ": " + shown_text(said, {});
+    message += ": " + shown_text(said);
   }
   return Error(code, fmt::format("{} ({})", message, what_to_do));
 }

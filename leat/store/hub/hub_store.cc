@@ -19,6 +19,7 @@
 #include "leat/store/cloud/checks.h"
 #include "leat/store/cloud/list_past.h"
 #include "leat/store/cloud/uri.h"
+#include "leat/store/http/content_range.h"
 #include "leat/store/http/status.h"
 #include "leat/store/hub/replies.h"
 
@@ -258,7 +259,7 @@ Result<void> HubStore::judge(const Walk& walk, const HttpReply& reply) {
   }
   if (leads_on) return {};
   auto right =
-      check_range_reply(reply, walk.request.offset, walk.request.into.size());
+      check_range(reply, walk.request.offset, walk.request.into.size());
   if (!right) return std::move(right).error().while_doing(doing(walk));
   return {};
 }

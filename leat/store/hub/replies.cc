@@ -112,7 +112,7 @@ std::string_view hash_of_etag(std::string_view etag) {
 
 Error error_from_hub(const HttpReply& reply, std::string_view doing,
                      bool has_token) {
-  const std::string said = shown_text(reply.header("x-error-code"), {});
+  const std::string said = shown_text(reply.header("x-error-code"));
   std::string_view remedy = "the server does not accept the request";
   switch (error_code_of(reply.status)) {
     case ErrorCode::kPermissionDenied:

@@ -33,7 +33,7 @@ std::vector<OddReply> odd_chunks() {
   // libcurl drops what follows a chunk's size without a word, so only the
   // clock tells.
   const Outcome late = fails(kDeadlineExceeded, "too slow");
-  return {
+  std::vector<OddReply> all = {
       {"chunks: one", chunks("a\r\n56789abcde\r\n0\r\n\r\n")},
       {"chunks: two", chunks("4\r\n5678\r\n6\r\n9abcde\r\n0\r\n\r\n")},
       {"chunks: of one byte", chunks(single + "0\r\n\r\n")},
@@ -86,6 +86,8 @@ std::vector<OddReply> odd_chunks() {
                kGoodBody},
        broken},
   };
+  for (OddReply& row : all) row.is_timed = row.by_libcurl.has_value();
+  return all;
 }
 
 }  // namespace leat::testing

@@ -34,6 +34,9 @@ struct OddReply {
   std::string etag = "\"v1\"";
   /// Makes the reply, in the place of `reply`.
   ScriptedServer::Answer answer{};
+  /// The client has the deadlines of slow_replies.cc; else it is patient, since
+  /// the machine may be busy.
+  bool is_timed = false;
   /// Before the next request on the client.
   Nanoseconds rest{0};
 };

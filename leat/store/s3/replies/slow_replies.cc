@@ -1,6 +1,6 @@
-// Replies that stop or trickle, judged by the test's deadlines: 900 ms for a
-// first byte, then 410 bytes in each 400 ms (in each 900 ms, 920 bytes, of what
-// is no read).
+// Replies that stop or trickle, judged by deadlines of their own: 1.5 s for a
+// first byte, then 614 bytes in each 600 ms (in each 1.5 s, 1,536 bytes, of
+// what is no read).
 #include <chrono>
 
 #include "leat/store/s3/replies/odd_replies.h"
@@ -69,8 +69,8 @@ std::vector<OddReply> reads() {
       {"slow: headers by 100 bytes a second",
        slowly("HTTP/1.1 206 X\r\n", "X: y\r\n", milliseconds(60), kEndless),
        kTooSlow},
-      {"slow: interim replies by 400 bytes a second",
-       slowly("", "HTTP/1.1 100 X\r\n\r\n", milliseconds(45), kEndless),
+      {"slow: interim replies by 300 bytes a second",
+       slowly("", "HTTP/1.1 100 X\r\n\r\n", milliseconds(60), kEndless),
        kTooSlow},
       {"slow: no body", slowly(good_head(), "", milliseconds(5000), 1),
        kTooSlow},
@@ -153,6 +153,7 @@ std::vector<OddReply> others() {
 std::vector<OddReply> slow_replies() {
   std::vector<OddReply> all = reads();
   for (OddReply& row : others()) all.push_back(std::move(row));
+  for (OddReply& row : all) row.is_timed = true;
   return all;
 }
 
