@@ -1,4 +1,4 @@
-// What it costs to seal a piece for peers, or to check its seal, beside the
+// The cost of sealing a piece for peers, and of checking its seal, beside the
 // CRC32C that tells accidents alone: bytes_per_second, on one core.
 
 #include <benchmark/benchmark.h>

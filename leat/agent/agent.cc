@@ -130,9 +130,8 @@ class PollingAgent final : public Agent {
     std::vector<std::string> jobs;
     {
       const MutexLock lock(mutex_);
-      std::erase_if(watched_, [&](const auto& entry) {
-        return entry.second.until < at;
-      });
+      std::erase_if(watched_,
+                    [&](const auto& entry) { return entry.second.until < at; });
       for (auto& [job, watched] : watched_) {
         if (at < watched.asked + kTickSeconds) continue;
         watched.asked = at;
@@ -213,10 +212,9 @@ class PollingAgent final : public Agent {
   }
 
   std::size_t of_user(uid_t user) const {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(connections_, [user](const auto& entry) {
-          return entry.second.peer.user == user;
-        }));
+    return static_cast<std::size_t>(std::ranges::count_if(
+        connections_,
+        [user](const auto& entry) { return entry.second.peer.user == user; }));
   }
 
   void hang_up_on_the_silent() {

@@ -31,8 +31,8 @@ struct AgentOptions {
 /// for an agent again. When a connection ends, its loader is gone and the share
 /// is free immediately. The kernel tells who connects; users other than the
 /// agent's own, root and members of its group are rejected. The number of
-/// connections, in all and of each user, and what each can hold are bounded; one
-/// that does not register soon is closed.
+/// connections, in all and of each user, and what each can hold are bounded;
+/// one that does not register soon is closed.
 ///
 /// Threads: view() and trace() from any; the agent has a thread of its own.
 /// Lifetime: destruction hangs up, removes the socket and joins.

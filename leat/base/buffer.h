@@ -9,9 +9,9 @@
 namespace leat {
 
 /// A block of bytes, aligned to 64 and not initialised. Freeing a large block
-/// returns its memory to the system, but for 64 MiB, which the next large blocks
-/// reuse: fresh pages would cost more than reading into them. A heap would keep
-/// all of that memory and grow past any budget.
+/// returns its memory to the system, but for 64 MiB, which the next large
+/// blocks reuse: fresh pages would cost more than reading into them. A heap
+/// would keep all of that memory and grow past any budget.
 ///
 /// Moves, does not copy. `std::shared_ptr<const Buffer>` (`BufferRef`) is how
 /// immutable bytes are shared.

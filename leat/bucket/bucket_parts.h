@@ -18,10 +18,9 @@ struct BucketParts {
   BucketParts(Folder its_folder, std::size_t most_open, std::size_t most_names)
       : folder(std::move(its_folder)),
         objects(most_open),
-        folders(most_names, folder.repeat(),
-                [this](const std::string& path) {
-                  return folder.is_inside(path);
-                }),
+        folders(
+            most_names, folder.repeat(),
+            [this](const std::string& path) { return folder.is_inside(path); }),
         uploads(folder) {}
   BucketParts(const BucketParts&) = delete;
   BucketParts& operator=(const BucketParts&) = delete;

@@ -62,8 +62,8 @@ class DraftObject {
 };
 
 /// Opens, puts and removes objects. Paths come from keys, and keys from
-/// strangers: a key with an empty, `.` or `..` segment is refused, and so is one
-/// that a symbolic link leads out of the folder.
+/// strangers: a key with an empty, `.` or `..` segment is refused, and so is
+/// one that a symbolic link leads out of the folder.
 ///
 /// Errors, of all that return a Result:
 ///   kNotFound           no such bucket or object

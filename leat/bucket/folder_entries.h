@@ -51,9 +51,9 @@ class FolderEntries {
 /// Threads: any.
 class FolderCache {
  public:
-  explicit FolderCache(std::size_t most_names,
-                       const std::optional<Repeat>& repeat = {},
-                       MayFollow may_follow = [](const auto&) { return true; });
+  explicit FolderCache(
+      std::size_t most_names, const std::optional<Repeat>& repeat = {},
+      MayFollow may_follow = [](const auto&) { return true; });
 
   /// Errors: as FolderEntries::read.
   Result<std::shared_ptr<const FolderEntries>> find(const std::string& path);

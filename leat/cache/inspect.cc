@@ -83,7 +83,8 @@ SegmentReport inspect(const std::string& path, Bodies bodies, FileOps& ops,
                       const std::stop_token& stop) {
   SegmentReport report{.path = path,
                        .allocated_bytes = allocated_bytes_of(path)};
-  SegmentFiles::Opened file{.fd = OwnedFd(ops.open(path, O_RDONLY | O_NOFOLLOW, 0))};
+  SegmentFiles::Opened file{
+      .fd = OwnedFd(ops.open(path, O_RDONLY | O_NOFOLLOW, 0))};
   const int fd = file.fd.get();
   report.is_in_use = file.fd && !is_free(fd);
   const auto state = file.fd ? Segment::state_of(fd, ops) : std::nullopt;

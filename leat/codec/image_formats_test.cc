@@ -133,8 +133,7 @@ TEST(ImageHeaderTest, SaysWhatDecodingTakesBesidesAFewRows) {
                                           .is_progressive = true})),
             13u * 8 * 3 * 64 * 2);
   EXPECT_EQ(bytes_of(encode_png(colour)), 0u);
-  EXPECT_EQ(bytes_of(encode_png(colour, {.is_interlaced = true})),
-            3 * kPixels);
+  EXPECT_EQ(bytes_of(encode_png(colour, {.is_interlaced = true})), 3 * kPixels);
   EXPECT_EQ(bytes_of(testing::encode_webp(colour)), 4 * kPixels);
   EXPECT_EQ(bytes_of(testing::encode_webp(colour, {.quality = 100})),
             7 * kPixels);

@@ -71,8 +71,8 @@ class PollingLink final : public AgentLink {
   explicit PollingLink(AgentLinkOptions options)
       : options_(std::move(options)),
         wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-        thread_(start_thread(
-            [this](const std::stop_token& stop) { run(stop); })) {}
+        thread_(
+            start_thread([this](const std::stop_token& stop) { run(stop); })) {}
 
   ~PollingLink() override {
     thread_.request_stop();

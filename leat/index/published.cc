@@ -65,8 +65,8 @@ void remove_other_copies(const PublishedPlace& place, const std::string& kept) {
 /// nobody who writes an object may take the memory of every job.
 Result<void> check_size(Store& store, const ObjectInfo& info,
                         const std::stop_token& stop) {
-  Buffer start(std::min<std::uint64_t>(info.size_bytes,
-                                       Catalogue::kHeaderBytes));
+  Buffer start(
+      std::min<std::uint64_t>(info.size_bytes, Catalogue::kHeaderBytes));
   ReadRequest request;
   request.object = {.key = info.key, .etag = info.etag};
   request.into = start.span();
@@ -75,10 +75,10 @@ Result<void> check_size(Store& store, const ObjectInfo& info,
   }
   LEAT_TRY(const std::uint64_t bytes, Catalogue::length_of(start.span()));
   if (bytes != info.size_bytes) {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("it should have {}, and the store says {}",
-                             format_bytes(bytes),
-                             format_bytes(info.size_bytes)));
+    return Error(
+        ErrorCode::kCorrupt,
+        fmt::format("it should have {}, and the store says {}",
+                    format_bytes(bytes), format_bytes(info.size_bytes)));
   }
   const std::uint64_t most = effective_limits().memory_bytes / 2;
   if (bytes <= most) return {};

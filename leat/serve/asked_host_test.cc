@@ -10,9 +10,10 @@ TEST(AskedHostTest, IsAnAddressOrAKnownName) {
                            "LOCALHOST:9000", "10.1.2.3:1", "known.net:1"}) {
     EXPECT_TRUE(may_ask_for(host, {"known.net"})) << host;
   }
-  for (const char* host : {"", "evil.example", "evil.example:9000", "localhost.",
-                           "localhost:x", "127.0.0.1.evil.example", "[evil]",
-                           "127.0.0.1:80:80", "known.net.evil"}) {
+  for (const char* host :
+       {"", "evil.example", "evil.example:9000", "localhost.", "localhost:x",
+        "127.0.0.1.evil.example", "[evil]", "127.0.0.1:80:80",
+        "known.net.evil"}) {
     EXPECT_FALSE(may_ask_for(host, {"known.net"})) << host;
   }
 }
@@ -27,9 +28,9 @@ TEST(AskedHostTest, ForeignPagesAreTold) {
 
   EXPECT_TRUE(from(""));
   EXPECT_TRUE(from("http://127.0.0.1:9000"));
-  for (const char* origin : {"null", "http://evil.example", "http://127.0.0.1",
-                             "http://127.0.0.1:9001", "http://localhost:9000",
-                             "127.0.0.1:9000"}) {
+  for (const char* origin :
+       {"null", "http://evil.example", "http://127.0.0.1",
+        "http://127.0.0.1:9001", "http://localhost:9000", "127.0.0.1:9000"}) {
     EXPECT_FALSE(from(origin)) << origin;
   }
 }

@@ -17,8 +17,8 @@ void translate_exceptions() {
           if (thrown) std::rethrow_exception(thrown);
         } catch (const std::system_error& error) {
           if (error.code().value() != EAGAIN) throw;
-          const pybind11::object type =
-              pybind11::module_::import("leat.errors").attr("ResourceExhausted");
+          const pybind11::object type = pybind11::module_::import("leat.errors")
+                                            .attr("ResourceExhausted");
           PyErr_SetString(type.ptr(), no_threads_text());
         }
       });

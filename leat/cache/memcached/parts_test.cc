@@ -51,7 +51,8 @@ TEST(PieceTest, KnowsItsOwnBytesAndNoOthers) {
   EXPECT_TRUE(seal.is_piece(header, key_of(1), split, 0, first));
   EXPECT_FALSE(seal.is_piece(header, key_of(2), split, 0, first));
   EXPECT_FALSE(seal.is_piece(header, key_of(1), split, 1, first));
-  EXPECT_FALSE(seal.is_piece(header, key_of(1), split_value(199'999), 0, first));
+  EXPECT_FALSE(
+      seal.is_piece(header, key_of(1), split_value(199'999), 0, first));
   for (std::size_t i = 0; i < kPieceHeaderBytes; ++i) {
     PieceHeader flipped = header;
     flipped[i] ^= std::byte{0x10};

@@ -105,16 +105,15 @@ PieceHeader PieceSeal::make_header(const Hash128& key, const ValueSplit& split,
   put(name, 8, key.low);
   const auto seal = std::span(header).subspan(kCheckedBytes);
   std::size_t bytes = 0;
-  LEAT_CHECK(
-      EVP_MAC_init(mac_->context, raw(mac_->key), mac_->key.size(), nullptr) ==
-          1 &&
-      EVP_MAC_update(mac_->context, raw(name), name.size()) == 1 &&
-      EVP_MAC_update(mac_->context, raw(header), kCheckedBytes) == 1 &&
-      EVP_MAC_update(mac_->context, raw(payload), payload.size()) == 1 &&
-      EVP_MAC_final(mac_->context,
-                    reinterpret_cast<unsigned char*>(seal.data()), &bytes,
-                    seal.size()) == 1 &&
-      bytes == kSealBytes);
+  LEAT_CHECK(EVP_MAC_init(mac_->context, raw(mac_->key), mac_->key.size(),
+                          nullptr) == 1 &&
+             EVP_MAC_update(mac_->context, raw(name), name.size()) == 1 &&
+             EVP_MAC_update(mac_->context, raw(header), kCheckedBytes) == 1 &&
+             EVP_MAC_update(mac_->context, raw(payload), payload.size()) == 1 &&
+             EVP_MAC_final(mac_->context,
+                           reinterpret_cast<unsigned char*>(seal.data()),
+                           &bytes, seal.size()) == 1 &&
+             bytes == kSealBytes);
   return header;
 }
 

@@ -12,8 +12,8 @@
 //
 // The record key names one version of one range of one object, so a piece that
 // passes holds the bytes asked for: not torn, not stale, not another record's.
-// Nobody without the secret can make a piece that passes. A job without a secret
-// has a key of zeros: then this protects against accidents alone.
+// Nobody without the secret can make a piece that passes. A job without a
+// secret has a key of zeros: then this protects against accidents alone.
 #pragma once
 #include <array>
 #include <cstddef>

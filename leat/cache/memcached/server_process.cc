@@ -137,8 +137,8 @@ ServerProcess::ServerProcess(ServerProcessOptions options, std::string program,
       program_(std::move(program)),
       folder_(std::move(folder)),
       owner_(getpid()),
-      keeper_(start_thread(
-          [this](const std::stop_token& stop) { keep(stop); })) {}
+      keeper_(
+          start_thread([this](const std::stop_token& stop) { keep(stop); })) {}
 
 ServerProcess::~ServerProcess() {
   if (getpid() != owner_) {

@@ -62,8 +62,8 @@ std::uint64_t coefficient_bytes(std::string_view frame) {
   const auto units = [](std::uint64_t pixels, std::uint64_t factor) {
     return (pixels + 8 * factor - 1) / (8 * factor);
   };
-  const std::uint64_t in_all = units(u16_at(frame, 3), across) *
-                               units(u16_at(frame, 1), down);
+  const std::uint64_t in_all =
+      units(u16_at(frame, 3), across) * units(u16_at(frame, 1), down);
   std::uint64_t blocks = 0;
   for (std::size_t i = 0; i < components; ++i) {
     blocks += in_all * factors(i).first * factors(i).second;

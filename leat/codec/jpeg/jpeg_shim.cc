@@ -8,9 +8,9 @@
 namespace leat {
 namespace {
 
-// A progressive file may ask for pass after pass over all blocks, each for a few
-// bytes. Ten are usual. More are allowed as far as all together pass over this
-// many pixels, and this many are an attack in any case.
+// A progressive file may ask for pass after pass over all blocks, each for a
+// few bytes. Ten are usual. More are allowed as far as all together pass over
+// this many pixels, and this many are an attack in any case.
 constexpr std::uint64_t kUsualScans = 16;
 constexpr std::uint64_t kMostScans = 200;
 constexpr std::uint64_t kMostPassedPixels = 400'000'000;

@@ -76,7 +76,8 @@ Result<ClaimedImage> read_png_header(std::span<const std::byte> encoded) {
   image.header.has_palette = colour == 3;
   if (chunk.content[12] != 0) {
     image.header.working_bytes = std::uint64_t{image.header.width} *
-                                 image.header.height * 3 * (depth == 16 ? 2 : 1);
+                                 image.header.height * 3 *
+                                 (depth == 16 ? 2 : 1);
   }
   if (image.header.width == 0 || image.header.height == 0) {
     return Error(ErrorCode::kCorrupt, "PNG has no size");

@@ -10,8 +10,8 @@
 
 #include "leat/base/text.h"
 #include "leat/store/cloud/checks.h"
-#include "leat/store/http/shown_text.h"
 #include "leat/store/cloud/uri.h"
+#include "leat/store/http/shown_text.h"
 #include "leat/store/http/status.h"
 
 namespace leat {

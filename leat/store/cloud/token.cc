@@ -10,8 +10,8 @@
 #include "leat/base/buffer.h"
 #include "leat/base/text.h"
 #include "leat/store/cloud/ask.h"
-#include "leat/store/http/shown_text.h"
 #include "leat/store/http/http_url.h"
+#include "leat/store/http/shown_text.h"
 #include "leat/store/http/status.h"
 
 namespace leat {

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "leat/store/cloud/ask.h"
-#include "leat/store/http/shown_text.h"
 #include "leat/store/cloud/token.h"
+#include "leat/store/http/shown_text.h"
 
 namespace leat {
 namespace {

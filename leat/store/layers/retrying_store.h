@@ -99,8 +99,9 @@ class RetryingStore final : public StoreWrapper {
   std::size_t flights_ LEAT_GUARDED_BY(mutex_) = 0;
   TimePoint answered_at_ LEAT_GUARDED_BY(mutex_);
   std::size_t failed_since_ LEAT_GUARDED_BY(mutex_) = 0;
-  TimePoint next_turn_ LEAT_GUARDED_BY(mutex_);  // In an outage, of the next try.
-  Flights sleepers_ LEAT_GUARDED_BY(mutex_);     // In an outage.
+  TimePoint next_turn_
+      LEAT_GUARDED_BY(mutex_);                // In an outage, of the next try.
+  Flights sleepers_ LEAT_GUARDED_BY(mutex_);  // In an outage.
 
   std::optional<Silence> silence_;
   TimerQueue timers_;  // Last: its thread ends before the rest is destroyed.
