@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <random>
 #include <utility>
 
@@ -49,8 +50,15 @@ OpenedStore wrap(Driver driver, const StoreOptions& options, Metrics* metrics) {
   OpenedStore opened;
   auto paced = std::make_unique<PacedStore>(std::move(driver.store), metrics);
   opened.paced = paced.get();
+  // The window lies above; it is known once the stack is whole.
+  const auto window = std::make_shared<std::atomic<LimitedStore*>>();
   auto hedged = std::make_unique<HedgedStore>(
-      std::move(paced), [paced = opened.paced] { return paced->holds(); },
+      std::move(paced),
+      [window, paced = opened.paced](std::size_t duplicates) {
+        const LimitedStore* const limited = *window;
+        return !paced->holds() && limited != nullptr &&
+               limited->has_room_for(duplicates);
+      },
       metrics);
   auto retrying = std::make_unique<RetryingStore>(
       std::move(hedged), retries, options.seed.value_or(draw_seed()), metrics,
@@ -58,6 +66,7 @@ OpenedStore wrap(Driver driver, const StoreOptions& options, Metrics* metrics) {
   auto limited = std::make_unique<LimitedStore>(
       std::move(retrying), options.max_in_flight, metrics, polite);
   opened.limited = limited.get();
+  *window = opened.limited;
   opened.store = std::move(limited);
   if (options.derivation != nullptr) {
     DerivedStoreOptions making;

@@ -15,6 +15,8 @@
 namespace leat {
 namespace {
 
+constexpr std::uint64_t kSmallBytes = 16 * kMiB;
+
 /// The store's entry for the catalogue beside the data; nullopt if there is
 /// none.
 Result<std::optional<ObjectInfo>> stat_published(Store& store,
@@ -65,6 +67,8 @@ void remove_other_copies(const PublishedPlace& place, const std::string& kept) {
 /// nobody who writes an object may take the memory of every job.
 Result<void> check_size(Store& store, const ObjectInfo& info,
                         const std::stop_token& stop) {
+  // Little memory is at stake, and a simple web server serves no ranges.
+  if (info.size_bytes <= kSmallBytes) return {};
   Buffer start(
       std::min<std::uint64_t>(info.size_bytes, Catalogue::kHeaderBytes));
   ReadRequest request;

@@ -73,7 +73,9 @@ class Bucket:
     are like "90MB/s"; `faults` are like "503:1%"; `fault_script` is the text of a fault
     script; `credentials` is a pair of access key and secret (without it, requests need no
     signature); `repeat` is like "bucket/x.bin:1000000", which serves one file as many
-    objects; `most_gets` is the GETs a second that are served, the others get 503. The server ends with the block, and at the latest with this process.
+    objects; `most_gets` is the GETs a second that are served, the others get 503; `names` are
+    host names by which the server may be asked. The server ends with the block, and at the
+    latest with this process.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class Bucket:
         repeat: Optional[str] = None,
         threads: int = 1,
         most_gets: Optional[int] = None,
+        names: Sequence[str] = (),
     ) -> None:
         self._credentials = credentials
         self._session_token = session_token
@@ -113,6 +116,8 @@ class Bucket:
                 self._options += [f"--{name}", str(value)]
         for fault in faults:
             self._options += ["--fault", fault]
+        for name in names:
+            self._options += ["--name", name]
         self._process: Optional[subprocess.Popen[bytes]] = None
         self._folder: Optional[tempfile.TemporaryDirectory[str]] = None
         self._url = ""

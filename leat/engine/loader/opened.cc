@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "leat/base/units.h"
 #include "leat/cache/cached_store.h"
 #include "leat/engine/loader/placement.h"
 #include "leat/engine/read_sizes.h"
@@ -19,13 +20,16 @@ constexpr std::uint64_t kLeastMember = 1024;
 /// Decoders get a quarter of the memory, for pictures that they must hold as a
 /// whole: it is theirs alone, so nobody waits for a batch while decoding one.
 constexpr std::uint64_t kDecodersShare = 4;
+/// Less memory is for tiny pictures, which decoders hold in a few hundred KiB.
+constexpr std::uint64_t kLeastShared = 16 * kMiB;
 
 std::uint64_t decoders_bytes(const Job& job, const RankLimits& mine) {
   const bool decodes =
       std::ranges::any_of(job.options.ops, [](const OpSpec& op) {
         return op.name == "decode_image" || op.name == "decode_mask";
       });
-  return decodes ? mine.memory_bytes / kDecodersShare : 0;
+  const bool has_room = mine.memory_bytes >= kLeastShared;
+  return decodes && has_room ? mine.memory_bytes / kDecodersShare : 0;
 }
 
 CacheNeeds needs_of(const Job& job, const Schedule& schedule) {
@@ -164,7 +168,7 @@ void Opened::open_memory(const Job& job, const RankLimits& mine,
   if (for_decoders != 0) {
     decode_room = std::make_unique<MemoryBudget>(for_decoders);
   }
-  slots = std::make_unique<SlotPool>(mine.memory_bytes / 2, metrics);
+  slots = std::make_unique<SlotPool>(budget->capacity_bytes() / 2, metrics);
   for (std::size_t i = 0; i < most_threads; ++i) {
     scratch.push_back(make_scratch(decode_room.get()));
   }

@@ -34,11 +34,13 @@ std::size_t HedgedStore::size_class(std::size_t size_bytes) {
   return std::min(kSizes - 1, (bits + 1) / 2);
 }
 
-Nanoseconds HedgedStore::patience_with(const UsualTime& usual) {
+Nanoseconds HedgedStore::patience_with(const UsualTime& usual) const {
   const auto median = usual.at(0.5);
   if (!median) return Nanoseconds::max();
-  return from_seconds(std::max(kTimesMedian * to_seconds(*median),
-                               kTimesNineOfTen * to_seconds(*usual.at(0.9))));
+  return std::max(
+      least_age_,
+      from_seconds(std::max(kTimesMedian * to_seconds(*median),
+                            kTimesNineOfTen * to_seconds(*usual.at(0.9)))));
 }
 
 /// A read that somebody may come to wait for.
@@ -65,9 +67,11 @@ struct HedgedStore::Flight {
 };
 
 HedgedStore::HedgedStore(std::unique_ptr<Store> inner,
-                         std::function<bool()> is_throttled, Metrics* metrics)
+                         std::function<bool(std::size_t)> may_send,
+                         Metrics* metrics, Nanoseconds least_age)
     : StoreWrapper(std::move(inner)),
-      is_throttled_(std::move(is_throttled)),
+      may_send_(std::move(may_send)),
+      least_age_(least_age),
       metrics_(metrics),
       timers_("leat-hedge") {}
 
@@ -115,7 +119,7 @@ void HedgedStore::look() {
     const MutexLock lock(mutex_);
     will_look_ = false;
     look_again();
-    if (allowed_ >= 1 && !is_throttled_()) to_hedge = late();
+    if (allowed_ >= 1) to_hedge = late();
   }
   for (const FlightRef& flight : to_hedge) hedge(flight);
 }
@@ -125,7 +129,9 @@ void HedgedStore::look() {
 HedgedStore::Flights HedgedStore::late() {
   const TimePoint now = clock_.now();
   std::array<Nanoseconds, kSizes> patience;
-  std::ranges::transform(usual_, patience.begin(), patience_with);
+  std::ranges::transform(
+      usual_, patience.begin(),
+      [this](const UsualTime& one) { return patience_with(one); });
   Flights found;
   for (auto next = flights_.begin(); next != flights_.end() && allowed_ >= 1;) {
     const auto flight = next++;
@@ -136,6 +142,7 @@ HedgedStore::Flights HedgedStore::late() {
         !request.observer->is_awaited()) {
       continue;
     }
+    if (!may_send_(duplicates_ + 1)) break;
     allowed_ -= 1;
     ++duplicates_;
     (*flight)->place.reset();

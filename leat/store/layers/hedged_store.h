@@ -1,6 +1,7 @@
 // A store that asks a second time for what training waits for and is late.
 #pragma once
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <list>
@@ -20,10 +21,9 @@ namespace leat {
 /// answer counts, and the other read is cancelled (Dean and Barroso, "The Tail
 /// at Scale", CACM 56/2, 2013).
 ///
-/// At most one duplicate a read, and 2 % of all reads; none while
-/// `is_throttled` says that the service has too many requests, none of more
-/// than 1 MiB, none before the usual time is known. A duplicate has memory of
-/// its own, which is copied if it wins.
+/// At most one duplicate a read, and 2 % of all reads; none of more than 1 MiB,
+/// none before the usual time is known. A duplicate has memory of its own,
+/// which is copied if it wins.
 ///
 /// Counts kStoreHedges and kStoreHedgesWon.
 ///
@@ -31,8 +31,13 @@ namespace leat {
 ///           duplicates. `metrics` may be null, or else outlives the store.
 class HedgedStore final : public StoreWrapper {
  public:
-  HedgedStore(std::unique_ptr<Store> inner, std::function<bool()> is_throttled,
-              Metrics* metrics);
+  /// `may_send` says whether the service, and the window of reads in flight,
+  /// have room for that many duplicates. Younger reads than `least_age` are not
+  /// late.
+  HedgedStore(std::unique_ptr<Store> inner,
+              std::function<bool(std::size_t duplicates)> may_send,
+              Metrics* metrics,
+              Nanoseconds least_age = std::chrono::milliseconds(250));
   ~HedgedStore() override;
 
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
@@ -51,11 +56,12 @@ class HedgedStore final : public StoreWrapper {
   void land(bool is_good);
   static std::size_t size_class(std::size_t size_bytes);
   /// The age at which a read is late; the longest time if that is unknown.
-  static Nanoseconds patience_with(const UsualTime& usual);
+  Nanoseconds patience_with(const UsualTime& usual) const;
 
   static constexpr std::size_t kSizes = 4;
 
-  const std::function<bool()> is_throttled_;
+  const std::function<bool(std::size_t)> may_send_;
+  const Nanoseconds least_age_;
   Metrics* const metrics_;
   const SteadyClock clock_;
 

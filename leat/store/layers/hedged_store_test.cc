@@ -86,7 +86,9 @@ class HedgedStoreTest : public ::testing::Test {
     auto inner = std::make_unique<AnsweredByHand>();
     inner_ = inner.get();
     store_ = std::make_unique<HedgedStore>(
-        std::move(inner), [this] { return is_throttled_.load(); }, &metrics_);
+        std::move(inner),
+        [this](std::size_t duplicates) { return duplicates <= room_; },
+        &metrics_, milliseconds(1));
   }
   void TearDown() override { store_.reset(); }
 
@@ -112,7 +114,7 @@ class HedgedStoreTest : public ::testing::Test {
 
   Metrics metrics_;
   WaitingObserver observer_;
-  std::atomic<bool> is_throttled_ = false;
+  std::atomic<std::size_t> room_ = 1;
   std::array<std::byte, 10> bytes_{};
   std::optional<Result<void>> result_;
   std::atomic<bool> has_result_ = false;
@@ -199,9 +201,9 @@ TEST_F(HedgedStoreTest, SendsNothingTwiceWithoutAReason) {
   };
   EXPECT_FALSE(is_sent_twice());  // Nobody knows what is usual.
   learn();
-  is_throttled_ = true;
+  room_ = 0;
   EXPECT_FALSE(is_sent_twice());
-  is_throttled_ = false;
+  room_ = 1;
   observer_.is_awaited_ = false;
   EXPECT_FALSE(is_sent_twice());
   observer_.is_awaited_ = true;

@@ -10,6 +10,7 @@
 namespace leat {
 namespace {
 
+constexpr std::size_t kSpareOf = 50;
 constexpr Nanoseconds kMostSaved = std::chrono::milliseconds(100);
 
 }  // namespace
@@ -58,6 +59,15 @@ std::size_t LimitedStore::window() const {
   std::size_t most = 0;
   queue_.look([&] { most = window_.most; });
   return most;
+}
+
+bool LimitedStore::has_room_for(std::size_t more) const {
+  bool has_room = false;
+  queue_.look([&] {
+    has_room = window_.in_flight + more <= window_.most ||
+               more <= window_.most / kSpareOf;
+  });
+  return has_room;
 }
 
 void LimitedStore::set_bytes_per_second(std::optional<std::uint64_t> rate) {

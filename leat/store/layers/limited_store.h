@@ -36,6 +36,9 @@ class LimitedStore final : public StoreWrapper {
   /// REQUIRES: window > 0.
   void set_window(std::size_t window);
   std::size_t window() const;
+  /// So many more may be sent beside the reads in flight: as many as the window
+  /// has room for, or one for each fifty of a full one.
+  bool has_room_for(std::size_t more) const;
 
   /// The bytes a second that reads may request from now on; nullopt: no limit
   /// but the window. At most a tenth of a second's worth can be saved up.
