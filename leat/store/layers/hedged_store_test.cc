@@ -24,6 +24,10 @@ using std::chrono::milliseconds;
 /// Keeps reads until the test answers them; a stopped one is cancelled at once.
 class AnsweredByHand final : public FakeStore {
  public:
+  ~AnsweredByHand() override {
+    for (const auto& call : calls_)
+      call->on_stop.reset();  // It holds the call.
+  }
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override {
     auto call = std::make_shared<Call>();
     call->into = request.into;

@@ -57,7 +57,8 @@ class CountingObserver final : public ReadObserver {
 
 constexpr RetryOptions kQuick{.max_attempts = 10,
                               .base_backoff = microseconds(100),
-                              .most_backoff = microseconds(500)};
+                              .most_backoff = microseconds(500),
+                              .tries_per_second = 1e5};
 constexpr RetryOptions kSlow{
     .max_attempts = 10, .base_backoff = hours(1), .most_backoff = hours(1)};
 
