@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "leat/base/hash.h"
@@ -63,20 +64,25 @@ void remove_other_copies(const PublishedPlace& place, const std::string& kept) {
   }
 }
 
+/// The object's first bytes; an empty one has none to ask for.
+Result<void> read_start(Store& store, const ObjectInfo& info,
+                        std::span<std::byte> into,
+                        const std::stop_token& stop) {
+  if (into.empty()) return {};
+  ReadRequest request;
+  request.object = {.key = info.key, .etag = info.etag};
+  request.into = into;
+  return read_range(store, std::move(request), stop);
+}
+
 /// The store and the first bytes must agree about the length, and it must fit:
 /// nobody who writes an object may take the memory of every job.
 Result<void> check_size(Store& store, const ObjectInfo& info,
                         const std::stop_token& stop) {
   // Little memory is at stake, and a simple web server serves no ranges.
   if (info.size_bytes <= kSmallBytes) return {};
-  Buffer start(
-      std::min<std::uint64_t>(info.size_bytes, Catalogue::kHeaderBytes));
-  ReadRequest request;
-  request.object = {.key = info.key, .etag = info.etag};
-  request.into = start.span();
-  if (start.size() != 0) {
-    LEAT_TRY_VOID(read_range(store, std::move(request), stop));
-  }
+  Buffer start(Catalogue::kHeaderBytes);
+  LEAT_TRY_VOID(read_start(store, info, start.span(), stop));
   LEAT_TRY(const std::uint64_t bytes, Catalogue::length_of(start.span()));
   if (bytes != info.size_bytes) {
     return Error(
@@ -99,10 +105,7 @@ Result<Buffer> fetch(Store& store, const ObjectInfo& info,
   const auto read = [&]() -> Result<Buffer> {
     LEAT_TRY_VOID(check_size(store, info, stop));
     Buffer bytes(info.size_bytes);
-    ReadRequest request;
-    request.object = {.key = info.key, .etag = info.etag};
-    request.into = bytes.span();
-    LEAT_TRY_VOID(read_range(store, std::move(request), stop));
+    LEAT_TRY_VOID(read_start(store, info, bytes.span(), stop));
     return bytes;
   };
   Result<Buffer> bytes = read();

@@ -27,6 +27,10 @@ namespace {
 
 constexpr std::chrono::milliseconds kSlice(50);
 
+/// For calls that take the loader's locks: a thread that holds one of these may
+/// need the GIL, to let go of what a Python function returned.
+using WithoutGil = py::call_guard<py::gil_scoped_release>;
+
 /// Calls `wait` in slices until it brings something, so that Ctrl-C is heard: a
 /// signal handler only runs with the GIL.
 template <class Wait>
@@ -232,7 +236,10 @@ std::vector<std::string> stats_of(const Loader& loader) {
 }
 
 py::dict recent_of(const Loader& loader) {
-  const RecentStalls recent = loader.recent();
+  const RecentStalls recent = [&] {
+    const py::gil_scoped_release unlocked;
+    return loader.recent();
+  }();
   const auto seconds = [](Nanoseconds time) {
     return std::chrono::duration<double>(time).count();
   };
@@ -265,7 +272,10 @@ std::optional<std::string> explanation_of(const Loader& loader) {
 
 py::dict gauges_of(const Loader& loader) {
   py::dict values;
-  const std::shared_ptr<const Metrics> metrics = loader.metrics();
+  const std::shared_ptr<const Metrics> metrics = [&] {
+    const py::gil_scoped_release unlocked;
+    return loader.metrics();
+  }();
   for (std::size_t i = 0; i < kCatalog.size(); ++i) {
     const std::int64_t value = metrics->value(static_cast<Metric>(i));
     if (value == Metrics::kUnknown) continue;
@@ -295,12 +305,14 @@ void bind_loader(py::module_& module) {
            py::arg("dataset"), py::arg("options"))
       .def_static("of_url", &open_url, py::arg("url"), py::arg("store"),
                   py::arg("refresh"), py::arg("options"))
-      .def("dataset",
-           [](const Loader& loader) -> std::optional<Dataset> {
-             Dataset dataset = loader.dataset();
-             if (dataset.catalogue == nullptr) return std::nullopt;
-             return dataset;
-           })
+      .def(
+          "dataset",
+          [](const Loader& loader) -> std::optional<Dataset> {
+            Dataset dataset = loader.dataset();
+            if (dataset.catalogue == nullptr) return std::nullopt;
+            return dataset;
+          },
+          WithoutGil())
       .def("begin",
            [](Loader& loader) {
              check_is_outside(loader, "iter()");
@@ -335,9 +347,9 @@ void bind_loader(py::module_& module) {
            })
       .def("give_order", &give_order, py::arg("epoch"), py::arg("first"),
            py::arg("samples"), py::arg("ends"), py::arg("starts"))
-      .def("expect_order_of", &Loader::expect_order_of)
-      .def("next_epoch", &Loader::next_epoch)
-      .def("state", &Loader::state)
+      .def("expect_order_of", &Loader::expect_order_of, WithoutGil())
+      .def("next_epoch", &Loader::next_epoch, WithoutGil())
+      .def("state", &Loader::state, WithoutGil())
       .def("load_state",
            [](Loader& loader, const std::string& state) {
              check_is_outside(loader, "load_state_dict()");
@@ -348,42 +360,50 @@ void bind_loader(py::module_& module) {
              }
              ok_or_raise(*loaded);
            })
-      .def("length", &Loader::length)
-      .def("remaining", &Loader::remaining)
+      .def("length", &Loader::length, WithoutGil())
+      .def("remaining", &Loader::remaining, WithoutGil())
       .def_property_readonly(
           "rank", [](const Loader& loader) { return loader.rank().rank; })
       .def_property_readonly(
           "world_size",
           [](const Loader& loader) { return loader.rank().world_size; })
-      .def_property_readonly("field_names", &Loader::field_names)
-      .def_property_readonly("dealing", &Loader::dealing)
-      .def("stats", &stats_of)
+      .def_property_readonly(
+          "field_names", py::cpp_function(&Loader::field_names, WithoutGil()))
+      .def_property_readonly("dealing",
+                             py::cpp_function(&Loader::dealing, WithoutGil()))
+      .def("stats", &stats_of, WithoutGil())
       .def("recent", &recent_of)
-      .def("decisions", &decisions_of)
-      .def("explain", &explanation_of)
+      .def("decisions", &decisions_of, WithoutGil())
+      .def("explain", &explanation_of, WithoutGil())
       .def("metrics", &gauges_of)
-      .def("ledger", &Loader::ledger)
-      .def("take_waits",
-           [](Loader& loader) {
-             std::vector<std::pair<double, std::string>> waits;
-             for (const StepWait& step : loader.take_waits()) {
-               waits.emplace_back(
-                   std::chrono::duration<double>(step.wait).count(),
-                   to_string(step.cause));
-             }
-             return waits;
-           })
-      .def("pace",
-           [](const Loader& loader)
-               -> std::optional<std::tuple<double, double, double>> {
-             const auto pace = loader.pace();
-             if (!pace) return std::nullopt;
-             return std::tuple(pace->offered, pace->reached, pace->ceiling);
-           })
-      .def("set_pace_elsewhere",
-           [](Loader& loader, double offered, double reached, double ceiling) {
-             loader.set_pace_elsewhere({offered, reached, ceiling});
-           })
+      .def("ledger", &Loader::ledger, WithoutGil())
+      .def(
+          "take_waits",
+          [](Loader& loader) {
+            std::vector<std::pair<double, std::string>> waits;
+            for (const StepWait& step : loader.take_waits()) {
+              waits.emplace_back(
+                  std::chrono::duration<double>(step.wait).count(),
+                  to_string(step.cause));
+            }
+            return waits;
+          },
+          WithoutGil())
+      .def(
+          "pace",
+          [](const Loader& loader)
+              -> std::optional<std::tuple<double, double, double>> {
+            const auto pace = loader.pace();
+            if (!pace) return std::nullopt;
+            return std::tuple(pace->offered, pace->reached, pace->ceiling);
+          },
+          WithoutGil())
+      .def(
+          "set_pace_elsewhere",
+          [](Loader& loader, double offered, double reached, double ceiling) {
+            loader.set_pace_elsewhere({offered, reached, ceiling});
+          },
+          WithoutGil())
       .def("is_in_own_function", &Loader::is_in_own_function)
       .def("close", [](Loader& loader) {
         check_is_outside(loader, "close()");
