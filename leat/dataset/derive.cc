@@ -81,8 +81,10 @@ class Copier {
 
   std::vector<ByteRange> ranges_of(SampleId sample) {
     const std::vector<FieldSpec>& fields = to_.fields();
-    std::vector<ByteRange> ranges(fields.size());
-    for (std::size_t field = 0; field < fields.size(); ++field) {
+    // A field that the joined catalogue adds is not theirs.
+    std::vector<ByteRange> ranges(rules_.fields.empty() ? fields.size()
+                                                        : rules_.fields.size());
+    for (std::size_t field = 0; field < ranges.size(); ++field) {
       if (fields[field].kind != FieldKind::kBytes) continue;
       ranges[field] = from_.range(old_field(field), sample);
       if (ranges[field].is_missing()) continue;
@@ -197,7 +199,7 @@ std::string joined_prefix(std::size_t part) {
 
 Result<Buffer> join_catalogues(
     std::span<const std::shared_ptr<const Catalogue>> parts,
-    std::span<const std::size_t> places) {
+    std::span<const std::size_t> places, std::string_view part_field) {
   LEAT_CHECK(!parts.empty());
   LEAT_CHECK(places.empty() || places.size() == parts.size());
   const Catalogue& first = *parts[0];
@@ -218,6 +220,10 @@ Result<Buffer> join_catalogues(
                          keeps_etags ? first.etag_kind() : EtagKind::kNone);
   writer.set_classes(classes.names);
   for (const FieldSpec& field : first.fields()) writer.add_field(field);
+  const std::size_t part_at = first.fields().size();
+  if (!part_field.empty()) {
+    writer.add_field({std::string(part_field), FieldKind::kInt64});
+  }
   std::size_t place = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     CopyRules rules{.first_place = place,
@@ -229,6 +235,8 @@ Result<Buffer> join_catalogues(
     Copier copier(*parts[i], writer, std::move(rules));
     for (std::uint64_t sample = 0; sample < parts[i]->samples(); ++sample) {
       LEAT_TRY_VOID(copier.copy({sample}));
+      if (part_field.empty()) continue;
+      writer.set_int64(part_at, static_cast<std::int64_t>(i));
     }
   }
   return std::move(writer).finish();

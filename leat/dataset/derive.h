@@ -35,13 +35,16 @@ std::string joined_prefix(std::size_t part);
 /// is not: its keys begin with joined_prefix() then, and are counted on from
 /// the places of the parts before it. Empty: none is.
 ///
+/// A `part_field` becomes one more field: the number of a sample's part.
+///
 /// Errors:
-///   kInvalidArgument  parts whose fields differ (names both); names of classes
+///   kInvalidArgument  parts whose fields differ (names both), or which have a
+///                     `part_field`; names of classes
 ///                     in some parts alone; a label of no class, where they are
 ///                     renumbered
 Result<Buffer> join_catalogues(
     std::span<const std::shared_ptr<const Catalogue>> parts,
-    std::span<const std::size_t> places = {});
+    std::span<const std::size_t> places = {}, std::string_view part_field = {});
 
 /// The share of a whole that a sample belongs to: a function of `seed` and
 /// `name` alone, so that samples added later move no other.

@@ -180,7 +180,8 @@ Result<Dataset> select_samples(const Dataset& from,
   return selected;
 }
 
-Result<Dataset> join_datasets(std::span<const Dataset> datasets) {
+Result<Dataset> join_datasets(std::span<const Dataset> datasets,
+                              std::string_view part_field) {
   if (datasets.empty()) {
     return Error(ErrorCode::kInvalidArgument, "nothing to join");
   }
@@ -203,7 +204,8 @@ Result<Dataset> join_datasets(std::span<const Dataset> datasets) {
     }
     joined.url += (joined.url.empty() ? "" : " + ") + dataset.url;
   }
-  LEAT_TRY(joined.catalogue, shared(join_catalogues(catalogues, places)));
+  LEAT_TRY(joined.catalogue,
+           shared(join_catalogues(catalogues, places, part_field)));
   return joined;
 }
 

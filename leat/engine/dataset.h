@@ -111,10 +111,12 @@ Result<Dataset> open_tokens(std::string_view url, const StoreOptions& store,
 Result<Dataset> select_samples(const Dataset& from,
                                std::span<const SampleId> samples);
 
-/// The samples of all the datasets, one dataset after the other.
+/// The samples of all the datasets, one dataset after the other; with
+/// `part_field`, as join_catalogues().
 ///
 /// Errors: kInvalidArgument if there is none; as join_catalogues()
-Result<Dataset> join_datasets(std::span<const Dataset> datasets);
+Result<Dataset> join_datasets(std::span<const Dataset> datasets,
+                              std::string_view part_field = {});
 
 /// The part of a store's limits that one process may use.
 struct StoreShare {

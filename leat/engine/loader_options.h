@@ -17,6 +17,7 @@
 #include "leat/plan/dealing.h"
 #include "leat/plan/drawn_order.h"
 #include "leat/plan/fetch_ahead.h"
+#include "leat/plan/mixed_order.h"
 #include "leat/plan/order.h"
 
 namespace leat {
@@ -49,11 +50,15 @@ struct LoaderOptions {
   /// Draws samples by weight, with replacement; null: no such draws. `shuffle`
   /// then only decides whether a tail is dropped.
   std::shared_ptr<const WeightedOrder> weights = nullptr;
+  /// Takes the dataset for sources, one after the other, whose samples come by
+  /// turns. `shuffle` is that of each source; not kStream. kPerSource knows the
+  /// global batch itself.
+  std::optional<MixOptions> mix = std::nullopt;
   /// Loader::give_order() sets the order of each epoch before it begins.
   bool is_given = false;
   std::uint64_t seed = 0;
   /// Pieces of shards that a block shuffle, or a stream, mixes at a time.
-  /// Nullopt: usual_window().
+  /// Nullopt: usual_window(), which the sources of a mix divide.
   std::optional<std::uint32_t> shuffle_window;
   /// Deals the samples of a step so that they meet the caches that hold them.
   /// Must be the same on all ranks. So must `cache` with kRemap or kBalance,

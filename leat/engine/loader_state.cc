@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -16,11 +17,13 @@ constexpr std::array<std::pair<Shuffle, std::string_view>, 5> kShuffles = {
      {Shuffle::kStream, "stream"},
      {Shuffle::kDrawn, "drawn"}}};
 
-constexpr std::string_view kByWeight = "weights";
-constexpr std::string_view kBySampler = "sampler";
+constexpr std::array<std::pair<DrawnBy, std::string_view>, 3> kMakers = {
+    {{DrawnBy::kWeights, "weights"},
+     {DrawnBy::kSampler, "sampler"},
+     {DrawnBy::kMix, "mix"}}};
 
 std::string_view name_of(const DrawnState& drawn) {
-  return drawn.is_by_weight ? kByWeight : kBySampler;
+  return kMakers[static_cast<std::size_t>(drawn.by)].second;
 }
 
 std::string_view name_of(Shuffle shuffle) {
@@ -50,6 +53,17 @@ Error differs(std::string_view what, const T& saved, const T& mine,
                   what, saved, mine, remedy));
 }
 
+void add_mix(const MixState& mix, nlohmann::ordered_json& json) {
+  json["sources"] = mix.sources;
+  json["had"] = mix.had;
+  const bool has_begun_anew =
+      mix.first_epoch != 0 ||
+      std::ranges::any_of(mix.begin, [](auto had) { return had != 0; });
+  if (!has_begun_anew) return;
+  json["first_epoch"] = mix.first_epoch;
+  json["begin"] = mix.begin;
+}
+
 }  // namespace
 
 std::string to_json(const LoaderState& state) {
@@ -68,6 +82,7 @@ std::string to_json(const LoaderState& state) {
     json["drawn_by"] = std::string(name_of(*state.drawn));
     json["drawn"] = state.drawn->digest;
     json["samples_per_epoch"] = state.drawn->samples_per_epoch;
+    if (state.drawn->by == DrawnBy::kMix) add_mix(state.drawn->mix, json);
   }
   if (state.left_behind) {
     json["left_behind"] = *state.left_behind;
@@ -91,13 +106,54 @@ std::optional<std::vector<std::uint64_t>> numbers_in(
   return numbers;
 }
 
+/// The name of an entry that is missing or of another type; empty: none is.
+std::string take_mix(const nlohmann::json& json, MixState& mix) {
+  const auto sources = json.find("sources");
+  if (sources == json.end() || !sources->is_array()) return "sources";
+  for (const nlohmann::json& name : *sources) {
+    if (!name.is_string()) return "sources";
+    mix.sources.push_back(name.get<std::string>());
+  }
+  const auto numbers = [&](const char* name, std::vector<std::uint64_t>& into) {
+    const auto found = json.find(name);
+    const auto list = found == json.end() ? std::nullopt : numbers_in(*found);
+    if (!list || list->size() != mix.sources.size()) return false;
+    into = *list;
+    return true;
+  };
+  if (!numbers("had", mix.had)) return "had";
+  mix.begin.assign(mix.sources.size(), 0);
+  const auto first = json.find("first_epoch");
+  if (first == json.end()) return "";
+  if (!first->is_number_unsigned()) return "first_epoch";
+  mix.first_epoch = first->get<std::uint64_t>();
+  return numbers("begin", mix.begin) ? "" : "begin";
+}
+
 std::string_view order_of(const LoaderState& state) {
   if (state.drawn) return name_of(*state.drawn);
   return name_of(state.shuffle);
 }
 
+Result<void> check_mix(const DrawnState& saved, const DrawnState& mine) {
+  if (saved.digest != mine.digest) {
+    return differs("the mix", saved.digest, mine.digest,
+                   "give the same sources, weights and options, or go on from "
+                   "where each source stopped");
+  }
+  if (saved.mix.first_epoch != mine.mix.first_epoch ||
+      saved.mix.begin != mine.mix.begin) {
+    return differs("a mix that began with epoch", saved.mix.first_epoch,
+                   mine.mix.first_epoch,
+                   "begin it with the same epoch, and each source with the "
+                   "same sample");
+  }
+  return {};
+}
+
 Result<void> check_drawn(const DrawnState& saved, const DrawnState& mine) {
-  if (!saved.is_by_weight) return {};  // Its order is given later.
+  if (saved.by == DrawnBy::kSampler) return {};  // It is given later.
+  if (saved.by == DrawnBy::kMix) return check_mix(saved, mine);
   if (saved.digest != mine.digest) {
     return differs("weights", saved.digest, mine.digest,
                    "give the same weights=");
@@ -207,10 +263,19 @@ Result<LoaderState> parse_state(std::string_view text) {
   const std::string shuffle = string("shuffle");
   if (shuffle == name_of(Shuffle::kDrawn)) {
     const std::string by = string("drawn_by");
-    state.drawn = DrawnState{.is_by_weight = by == kByWeight,
-                             .digest = string("drawn"),
-                             .samples_per_epoch = number("samples_per_epoch")};
-    if (by != kByWeight && by != kBySampler) missing = "drawn_by";
+    const auto* const maker =
+        std::ranges::find(kMakers, by, &decltype(kMakers)::value_type::second);
+    if (maker == kMakers.end()) {
+      missing = "drawn_by";
+    } else {
+      state.drawn =
+          DrawnState{.by = maker->first,
+                     .digest = string("drawn"),
+                     .samples_per_epoch = number("samples_per_epoch")};
+      if (maker->first == DrawnBy::kMix) {
+        missing = take_mix(json, state.drawn->mix);
+      }
+    }
   }
   if (!missing.empty()) {
     return not_a_state(
@@ -256,7 +321,7 @@ Result<void> check_compatible(const LoaderState& saved,
   std::optional<std::uint64_t> samples =
       mine.samples ? mine.samples : saved.samples;
   if (mine.drawn) samples.reset();  // Epochs have their own size.
-  if (mine.drawn && mine.drawn->is_by_weight) {
+  if (mine.drawn && mine.drawn->by == DrawnBy::kWeights) {
     samples = mine.drawn->samples_per_epoch;
   }
   if (samples && saved.position > *samples) {

@@ -12,14 +12,26 @@
 
 namespace leat {
 
-/// The source of an order that is not a permutation.
+/// Where the sources of a mix stand, by source.
+struct MixState {
+  std::vector<std::string> sources;
+  std::vector<std::uint64_t> had;    ///< Samples that came before the position.
+  std::uint64_t first_epoch = 0;     ///< As MixOptions says it.
+  std::vector<std::uint64_t> begin;  ///< As MixSource says it.
+};
+
+/// The maker of an order that is not a permutation.
+enum class DrawnBy : std::uint8_t { kWeights, kSampler, kMix };
+
+/// An order that is not a permutation.
 struct DrawnState {
-  bool is_by_weight = false;  ///< Otherwise a sampler gives it.
-  /// The digest of the weights; for a sampler, of the running epoch's order.
-  /// Empty: unknown as yet.
+  DrawnBy by = DrawnBy::kSampler;
+  /// The digest of the weights, or of the mix; for a sampler, of the running
+  /// epoch's order. Empty: unknown as yet.
   std::string digest;
-  /// Positions of an epoch; for a sampler 0.
+  /// Positions of an epoch, for weights and for a mix.
   std::uint64_t samples_per_epoch = 0;
+  MixState mix = {};  ///< For a mix.
 };
 
 /// The delivered position and the inputs of the order: a few numbers, the same
@@ -54,10 +66,10 @@ std::string to_json(const LoaderState& state);
 Result<LoaderState> parse_state(std::string_view json);
 
 /// Errors: kInvalidArgument if `saved` cannot continue as `mine`: other data,
-///           weights, seed or shuffle, or a position past the end; for a state
-///           with positions left behind, another rank or number of ranks. The
-///           global batch may differ, except for such a state on several ranks:
-///           the order of samples does not depend on it.
+///           weights, mix, seed or shuffle, or a position past the end; for a
+///           state with positions left behind, another rank or number of ranks.
+///           The global batch may differ, except for such a state on several
+///           ranks: the order of samples does not depend on it.
 Result<void> check_compatible(const LoaderState& saved,
                               const LoaderState& mine);
 

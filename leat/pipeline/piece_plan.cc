@@ -1,6 +1,7 @@
 #include "leat/pipeline/piece_plan.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace leat {
 namespace {
@@ -44,14 +45,12 @@ bool is_near(const Hull& run, const Hull& sample, std::uint64_t gap) {
 }  // namespace
 
 std::vector<PiecePlan> plan_pieces(const RunContext& context, EpochPlan& plan,
-                                   SampleId first, ByteRange range,
-                                   PieceExtent extent) {
+                                   SampleId first, std::uint64_t position,
+                                   ByteRange range, PieceExtent extent) {
   const BlockMap& blocks = *context.pieces;
   const EpochOrder& order = plan.order();
   const Steps& steps = plan.steps();
   const std::uint64_t block = blocks.block_of(first);
-  // Samples before this one had no bytes, and did without the piece.
-  const std::uint64_t first_position = order.position_of(first);
   const std::uint64_t last_position = steps.position_after(steps.count() - 1);
   const bool is_whole = extent == PieceExtent::kWholeBlock;
   // One rank reads whatever is left of a piece at once, also after a resume.
@@ -67,9 +66,11 @@ std::vector<PiecePlan> plan_pieces(const RunContext& context, EpochPlan& plan,
   };
   for (std::uint64_t id = blocks.first_sample(block);
        id < blocks.first_sample(block + 1); ++id) {
-    const std::uint64_t position = order.position_of(SampleId{id});
-    const bool is_left = position >= first_position &&
-                         position < last_position && plan.is_mine(position);
+    const std::optional<std::uint64_t> at =
+        order.position_near(SampleId{id}, position);
+    // Samples before the first one had no bytes, and did without the piece.
+    const bool is_left =
+        at && *at >= position && *at < last_position && plan.is_mine(*at);
     if (!is_left && !is_whole) continue;
     const Hull its = hull_of(context, SampleId{id}, range.object);
     if (pieces.empty() || !(is_alone || is_near(hull, its, gap))) {

@@ -26,13 +26,13 @@ enum class PieceExtent : std::uint8_t {
 };
 
 /// The pieces in the block of `first`, the block's first sample that this run
-/// requests; `range` is the place of that sample's own bytes. They rise by
-/// sample, and one of them has `first`. A whole block is one piece; else what
-/// lies between two samples of this rank is read too if it is short, since a
-/// request costs as much as some bytes.
-/// REQUIRES: context.pieces.
+/// requests, at `position`; `range` is the place of that sample's own bytes.
+/// They rise by sample, and one of them has `first`. A whole block is one
+/// piece; else what lies between two samples of this rank is read too if it is
+/// short, since a request costs as much as some bytes. REQUIRES:
+/// context.pieces.
 std::vector<PiecePlan> plan_pieces(const RunContext& context, EpochPlan& plan,
-                                   SampleId first, ByteRange range,
-                                   PieceExtent extent);
+                                   SampleId first, std::uint64_t position,
+                                   ByteRange range, PieceExtent extent);
 
 }  // namespace leat

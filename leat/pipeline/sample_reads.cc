@@ -120,7 +120,7 @@ void SampleReads::send(ByteRange range, std::uint32_t reads,
 
 Result<void> SampleReads::fetch_from_piece(SampleWork& sample, std::size_t f,
                                            ByteRange range) {
-  PlannedPiece& planned = *piece_with(pieces_of(sample.id, range), sample.id);
+  PlannedPiece& planned = *piece_with(pieces_of(sample, range), sample.id);
   if (planned.piece == nullptr) {
     LEAT_TRY(planned.piece, read_piece(planned, sample.id));
   }
@@ -152,13 +152,13 @@ Result<void> SampleReads::fetch_from_piece(SampleWork& sample, std::size_t f,
 }
 
 std::vector<SampleReads::PlannedPiece>& SampleReads::pieces_of(
-    SampleId sample, ByteRange range) {
-  const std::uint64_t block = context_.pieces->block_of(sample);
+    const SampleWork& sample, ByteRange range) {
+  const std::uint64_t block = context_.pieces->block_of(sample.id);
   const auto [found, is_new] = pieces_.try_emplace(block);
   if (!is_new) return found->second;
   // A record has to be the same bytes in every epoch, wherever that begins.
   for (const PiecePlan& plan :
-       plan_pieces(context_, plan_, sample, range,
+       plan_pieces(context_, plan_, sample.id, sample.position, range,
                    plan_.has_hints() ? PieceExtent::kWholeBlock
                                      : PieceExtent::kWhatIsLeft)) {
     found->second.push_back({.plan = plan,
@@ -230,7 +230,7 @@ Result<std::shared_ptr<Piece>> SampleReads::read_piece(PlannedPiece& planned,
 bool SampleReads::shares_piece(const SampleWork& sample, ByteRange range) {
   if (!takes_pieces(sample)) return false;
   const PlannedPiece* const planned =
-      piece_with(pieces_of(sample.id, range), sample.id);
+      piece_with(pieces_of(sample, range), sample.id);
   return planned != nullptr && !planned->is_alone &&
          planned->plan.range.object == range.object;
 }

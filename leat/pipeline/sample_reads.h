@@ -105,7 +105,8 @@ class SampleReads {
   bool takes_pieces(const SampleWork& sample) const {
     return context_.pieces != nullptr && sample.is_valid;
   }
-  std::vector<PlannedPiece>& pieces_of(SampleId sample, ByteRange range);
+  std::vector<PlannedPiece>& pieces_of(const SampleWork& sample,
+                                       ByteRange range);
   /// Null if the sample is not of the block's pieces.
   static PlannedPiece* piece_with(std::vector<PlannedPiece>& pieces,
                                   SampleId sample);

@@ -118,6 +118,18 @@ BlockMap BlockMap::cut(std::span<const SampleSpan> samples,
       piece_bytes));
 }
 
+BlockMap BlockMap::part(std::uint64_t begin, std::uint64_t end) const {
+  LEAT_CHECK(begin <= end && end <= samples());
+  std::vector<std::uint64_t> first_sample;
+  if (begin < end) first_sample.push_back(0);
+  for (auto its = std::ranges::upper_bound(first_sample_, begin); *its < end;
+       ++its) {
+    first_sample.push_back(*its - begin);
+  }
+  first_sample.push_back(end - begin);
+  return BlockMap(std::move(first_sample));
+}
+
 std::uint64_t BlockMap::block_of(SampleId sample) const {
   const auto after = std::upper_bound(first_sample_.begin(),
                                       first_sample_.end(), sample.value);

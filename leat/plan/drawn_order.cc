@@ -77,6 +77,17 @@ Result<void> check_ends(const GivenEpoch& given) {
 
 }  // namespace
 
+std::uint32_t DrawnEpoch::place_of(std::uint64_t /*position*/) const {
+  LEAT_CHECK(false);
+  return 0;
+}
+
+std::optional<std::uint64_t> DrawnEpoch::position_near(
+    SampleId /*sample*/, std::uint64_t /*position*/) const {
+  LEAT_CHECK(false);
+  return std::nullopt;
+}
+
 Result<std::shared_ptr<const WeightedOrder>> WeightedOrder::make(
     std::span<const double> weights, std::uint64_t seed, std::uint64_t size) {
   if (size == 0) {

@@ -23,9 +23,10 @@ constexpr std::uint64_t kStrataOfAPiece = 16;
 /// Samples that a stratum has at least, so that it has something to mix.
 constexpr std::uint64_t kLeastOfAStratum = 4;
 constexpr int kMostStrataBits = 20;
-/// Bits of a place that follow the lane's.
-constexpr int kPlaceBits = 24;
-static_assert(LaneShape::kMostLanes <= std::uint64_t{1} << (32 - kPlaceBits));
+/// Bits of a place: the lane's first, then those of the stratum in it.
+constexpr int kPlaceBits = 32;
+static_assert(LaneShape::kMostLanes <= std::uint64_t{1}
+                                           << (kPlaceBits - kMostStrataBits));
 
 /// The lowest `bits` of x, in the opposite order: 0, 1, 2, … become numbers
 /// that are spread evenly, however many are taken (van der Corput).
@@ -107,8 +108,10 @@ struct LaneOrder::Window {
     return offset < in_longer ? offset / (whole + 1)
                               : longer + (offset - in_longer) / whole;
   }
-  std::uint64_t place_of(std::uint32_t lane, std::uint64_t stratum) const {
-    return std::uint64_t{lane} << kPlaceBits | stratum << (kPlaceBits - bits);
+  std::uint64_t place_of(std::uint32_t lane, std::uint32_t lanes,
+                         std::uint64_t stratum) const {
+    const int in_lane = kPlaceBits - std::countr_zero(lanes);
+    return std::uint64_t{lane} << in_lane | stratum << (in_lane - bits);
   }
 };
 
@@ -289,9 +292,8 @@ HomeRanks LaneOrder::homes_of(std::uint64_t block,
   const Window window = window_at(lane, slot);
   const auto rank_at = [&](std::uint64_t in_line) {
     const std::uint64_t stratum = window.stratum_of(in_line - window.begin);
-    const std::uint64_t place = window.place_of(lane, stratum);
-    return static_cast<std::uint32_t>(
-        place * world_size / (std::uint64_t{shape_.lanes} << kPlaceBits));
+    const std::uint64_t place = window.place_of(lane, shape_.lanes, stratum);
+    return static_cast<std::uint32_t>(place * world_size >> kPlaceBits);
   };
   return {.first = rank_at(starts_[slot]),
           .last = rank_at(starts_[slot + 1] - 1)};
@@ -302,8 +304,8 @@ std::uint32_t LaneOrder::place_of(std::uint64_t position) const {
   const std::uint64_t begin = starts_[first_slot_[lane]] + round;
   const Window window =
       window_at(lane, slot_of(begin, first_slot_[lane], first_slot_[lane + 1]));
-  return static_cast<std::uint32_t>(
-      window.place_of(lane, window.at(begin - window.begin).stratum));
+  return static_cast<std::uint32_t>(window.place_of(
+      lane, shape_.lanes, window.at(begin - window.begin).stratum));
 }
 
 }  // namespace leat

@@ -51,7 +51,7 @@ class LaneOrder {
   /// From the first position that holds a sample of the block's window to the
   /// last one. Those between them are of all lanes.
   PositionRun window_of(std::uint64_t block) const;
-  /// The place of a position's stratum along the line.
+  /// The place of a position's stratum along the line, of 2^32.
   std::uint32_t place_of(std::uint64_t position) const;
   /// The ranks whose parts of the line a block lies in, if all parts are alike.
   /// REQUIRES: world_size > 0.

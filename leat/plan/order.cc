@@ -149,6 +149,14 @@ std::uint64_t EpochOrder::position_of(SampleId sample) const {
   return sample.value;
 }
 
+std::optional<std::uint64_t> EpochOrder::position_near(
+    SampleId sample, std::uint64_t position) const {
+  if (shape_->drawn != nullptr) {
+    return shape_->drawn->position_near(sample, position);
+  }
+  return position_of(sample);
+}
+
 std::array<std::uint64_t, EpochOrder::kTogether> EpochOrder::positions_of(
     std::span<const EpochOrder, kTogether> epochs, SampleId sample) {
   static_assert(kTogether == Permutation::kTogether);
@@ -172,7 +180,10 @@ PositionRun EpochOrder::window_of(std::uint64_t block) const {
   return shape_->stream->window_of(block);
 }
 
-bool EpochOrder::has_lanes() const { return shape_->lanes.has_value(); }
+bool EpochOrder::has_lanes() const {
+  return shape_->lanes.has_value() ||
+         (shape_->drawn != nullptr && shape_->drawn->has_lanes());
+}
 
 HomeRanks EpochOrder::homes_of(std::uint64_t block,
                                std::uint32_t world_size) const {
@@ -181,6 +192,7 @@ HomeRanks EpochOrder::homes_of(std::uint64_t block,
 }
 
 std::uint32_t EpochOrder::place_of(std::uint64_t position) const {
+  if (shape_->drawn != nullptr) return shape_->drawn->place_of(position);
   LEAT_CHECK(shape_->lanes.has_value());
   return shape_->lanes->place_of(position);
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -25,7 +26,7 @@ enum class Shuffle : std::uint8_t {
   /// its window are.
   kStream,
   /// Any sample may be at several positions, or at none, by
-  /// `OrderOptions::drawn`.
+  /// `OrderOptions::drawn`: by weight, by a sampler, or in a mix of sources.
   kDrawn,
 };
 
@@ -61,6 +62,11 @@ class BlockMap {
   /// The same for given samples; build() uses it.
   static BlockMap cut(std::span<const SampleSpan> samples,
                       std::uint64_t piece_bytes = kDefaultPieceBytes);
+
+  /// The pieces of a run of samples, as a map of these alone. A piece that
+  /// lies across an end of the run is cut there.
+  /// REQUIRES: begin <= end <= samples().
+  BlockMap part(std::uint64_t begin, std::uint64_t end) const;
 
   std::uint64_t samples() const { return first_sample_.back(); }
   std::uint64_t blocks() const { return first_sample_.size() - 1; }
@@ -128,6 +134,12 @@ class EpochOrder {
   /// REQUIRES: sample < size(), not kDrawn. position_of(at(p)) == p.
   std::uint64_t position_of(SampleId sample) const;
 
+  /// The position of a sample that comes at about the same time as the one at
+  /// `position`: in a mixed stream, in the same lap of its source. Nullopt if
+  /// it does not come then. REQUIRES: has_lanes(), or not kDrawn.
+  std::optional<std::uint64_t> position_near(SampleId sample,
+                                             std::uint64_t position) const;
+
   /// The number of orders that positions_of() looks through together.
   static constexpr std::size_t kTogether = 8;
   /// The same in several epochs of one job, in little more time than one takes
@@ -140,11 +152,11 @@ class EpochOrder {
   /// REQUIRES: a shuffle with windows, block < blocks->blocks().
   PositionRun window_of(std::uint64_t block) const;
 
-  /// True for a block shuffle with samples.
+  /// True for a block shuffle with samples, and for a mix of such.
   bool has_lanes() const;
-  /// The place of a position's sample along the line of all lanes, in strata:
-  /// neighbours lie in one piece. REQUIRES: has_lanes(), position <
-  /// size().
+  /// The place of a position's sample along the line of all lanes, in parts of
+  /// 2^32 of its length: neighbours lie in one piece. REQUIRES: has_lanes(),
+  /// position < size().
   std::uint32_t place_of(std::uint64_t position) const;
   /// The ranks that read a block, if LaneDealing deals: each reads a like part
   /// of the line. Ranks at the ends of a part may read a few samples more.

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from leat._cache import Cache
     from leat._dataset import Dataset
     from leat._loader import Loader
+    from leat._mix import mix
     from leat._ragged import Ragged
     from leat._shuffle import Shuffle, WeightedSampler
     from leat._storage import StorageOptions
@@ -60,6 +61,7 @@ __all__ = [
     "WeightedSampler",
     "__version__",
     "errors",
+    "mix",
     "ops",
     "testing",
     "trace",
@@ -78,6 +80,7 @@ _PLACES = {
     "SizeBuckets": "_buckets",
     "StorageOptions": "_storage",
     "WeightedSampler": "_shuffle",
+    "mix": "_mix",
 }
 
 

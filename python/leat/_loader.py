@@ -19,6 +19,7 @@ from leat._cache import CacheChoice, locality_of, options_of
 from leat._dataset import Dataset, Source
 from leat._delivery import Collate, Delivery, Fields, Form, Output
 from leat._lateness import Lateness, OwnWork
+from leat._mix import Begin, Mix
 from leat._moved import MOVED
 from leat._ranks import check_place, pace_of, place_of
 from leat._say import Introduction, classes_met, shown
@@ -274,12 +275,47 @@ class Loader:
 
     def state_dict(self) -> dict[str, Any]:
         """The delivered position: a few JSON values, the same on every rank."""
-        return json.loads(self._native.state())
+        state = json.loads(self._native.state())
+        if isinstance(self._dataset, Mix):
+            state["data"] = self._dataset.data()
+        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continues from a state, at any world size."""
-        fitted = self._fit_to_catalogue(state)  # May make another engine's loader.
+        if self._goes_on_in_another_mix(state):  # May make another engine's loader.
+            return
+        fitted = self._fit_to_catalogue(state)  # So may this.
         self._native.load_state(json.dumps(fitted))
+
+    def _goes_on_in_another_mix(self, state: dict[str, Any]) -> bool:
+        """Begins the mix where that of the state began; or, if that is another one, where its
+        sources stopped, and returns True."""
+        if not isinstance(self._dataset, Mix) or not isinstance(state, dict) or state.get("drawn_by") != "mix":
+            return False
+        try:
+            begin, is_another = self._dataset.begin_of(state, self.state_dict())
+        except (KeyError, TypeError, ValueError):
+            return False  # The engine says what is missing.
+        order = self._dataset.order_of(begin)
+        if order != self._options["mix"] or is_another:
+            self._options["mix"] = order
+            self._reopen()
+        if is_another:
+            _log.logger.info(
+                "%s: the state is of another mix: each source goes on where it stopped, and epoch %d begins with "
+                "this one's sources and weights",
+                shown(self._dataset.url), begin.epoch,
+            )  # fmt: skip
+        return is_another
+
+    def _reopen(self) -> None:
+        """Another engine's loader, by the options as they are now."""
+        assert self._dataset is not None
+        self._native.close()
+        self._native = _native.Loader(self._dataset._native, self._options)
+        for part in (self._lateness, self._pace):
+            if part is not None:
+                part._native = self._native
 
     def _fit_to_catalogue(self, state: dict[str, Any]) -> dict[str, Any]:
         """The state, for the catalogue that is there; or that, for the state."""
@@ -292,12 +328,8 @@ class Loader:
         if state.get("position") == 0:
             self._check_labels(native.classes, state)
             return {**state, "catalogue": self._dataset.digest, "samples": len(self._dataset)}
-        self._native.close()
         self._dataset = Dataset._of(native, self._dataset._dtypes)
-        self._native = _native.Loader(native, self._options)
-        for part in (self._lateness, self._pace):
-            if part is not None:
-                part._native = self._native
+        self._reopen()
         _log.logger.warning(
             "%s: the epoch goes on with the catalogue that it began with, of %d samples, and so "
             "does this loader; what has changed since is seen when one starts between two epochs",
@@ -459,6 +491,7 @@ def _order_options(order: Order, dataset: Dataset | None) -> dict[str, Any]:
         "shuffle": order.shuffle,
         "shuffle_window": order.window,
         "weights": weights,
+        "mix": dataset.order_of(Begin()) if isinstance(dataset, Mix) else None,
         "samples_per_epoch": drawn,
         "sampler": order.sampler is not None or order.buckets is not None,
         "drop_last": order.drop_last,

@@ -19,7 +19,7 @@ class Recipe:
     """How a dataset was made. Holds names and numbers: no credentials, no mapping."""
 
     how: str
-    """``open``, ``from_manifest``, ``parquet``, ``tokens``, ``select`` or ``concat``."""
+    """``open``, ``from_manifest``, ``parquet``, ``tokens``, ``select``, ``concat`` or ``mix``."""
     what: tuple[Any, ...]
     """The arguments of that: places, or the recipes of other datasets."""
     options: dict[str, Any]
@@ -78,6 +78,10 @@ def make_again(recipe: Recipe) -> Dataset:
         made = make_again(parent).select(np.asarray(samples, dtype=np.int64))
     elif recipe.how == "concat":
         made = Dataset.concat([make_again(each) for each in recipe.what])
+    elif recipe.how == "mix":
+        from leat import _mix
+
+        made = _mix.make_again([make_again(each) for each in recipe.what], recipe.options)
     else:
         make = Dataset if recipe.how == "open" else getattr(Dataset, recipe.how)
         made = make(*recipe.what, refresh="never", **recipe.options)

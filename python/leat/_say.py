@@ -45,18 +45,21 @@ class Introduction:
         self._drawn = drawn_by or None
         if options["weights"] is not None:
             self._drawn = f"{options['samples_per_epoch']:,} an epoch drawn by weights"
+        if options["mix"] is not None:
+            self._drawn = _mixed(options["mix"])
         self._knows_end = not drawn_by
         self._drawn_samples = options["samples_per_epoch"]
         self._pads = options["pad"]
         drops, is_shuffled = options["drop_last"], options["shuffle"] != "none"
-        self._drops_unasked = drops is None and is_shuffled and not self._drawn and not self._pads
+        is_usual = not self._drawn or options["mix"] is not None
+        self._drops_unasked = drops is None and is_shuffled and is_usual and not self._pads
         self._drops = bool(drops) or self._drops_unasked
 
     def say(self, loader: Any) -> None:
         """Logs the line, unless this process has logged the same before."""
         state, dataset = loader.state_dict(), loader._known_dataset()
         step, samples = state["global_batch_size"], None if dataset is None else len(dataset)
-        samples = self._drawn_samples or samples
+        samples = state.get("samples_per_epoch") or self._drawn_samples or samples
         rest = samples % step if samples and self._knows_end else 0
         order = self._drawn or _ORDERS[state["shuffle"]]
         if state["shuffle"] != "none" and self._knows_end:
@@ -177,6 +180,13 @@ def _what(dataset: Any) -> str:
     if age is not None:
         words.append(f"catalogue {_ago(age)} (refresh=)")
     return ", ".join(words)
+
+
+def _mixed(mix: dict[str, Any]) -> str:
+    total = sum(weight for _, _, weight, _, _ in mix["sources"])
+    shares = [f"{name} {weight / total:.0%}" for name, _, weight, _, _ in mix["sources"]]
+    told = ", ".join(shares) if len(shares) <= 4 else f"{len(shares)} sources"
+    return f"a mix of {told} ({mix['composition']})"
 
 
 def _counted(count: int, one: str, several: str) -> str:

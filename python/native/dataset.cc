@@ -257,8 +257,9 @@ Dataset select(
   return without_gil([&] { return select_samples(from, samples); });
 }
 
-Dataset join(const std::vector<Dataset>& datasets) {
-  return without_gil([&] { return join_datasets(datasets); });
+Dataset join(const std::vector<Dataset>& datasets,
+             const std::string& part_field) {
+  return without_gil([&] { return join_datasets(datasets, part_field); });
 }
 
 /// The values of a field that the catalogue holds: an array, or a list of str.
@@ -442,7 +443,8 @@ void bind_dataset(py::module_& module) {
       .def_static("tokens", &open_windows, py::arg("sources"), py::arg("store"),
                   py::arg("dtype"), py::arg("seq_len"), py::arg("stride"),
                   py::arg("refresh"), py::arg("chosen"), py::arg("eos"))
-      .def_static("join", &join, py::arg("datasets"))
+      .def_static("join", &join, py::arg("datasets"),
+                  py::arg("part_field") = "")
       .def_static("from_rows", &open_rows, py::arg("places"), py::arg("store"),
                   py::arg("rows"), py::arg("names"), py::arg("columns"),
                   py::arg("classes"), py::arg("description"),

@@ -126,9 +126,39 @@ std::span<const T> span_of(const Numbers<T>& numbers) {
   return {numbers.data(), static_cast<std::size_t>(numbers.size())};
 }
 
+/// Every key and place is one that leat.mix sends.
+MixOptions mix_of(const py::dict& given) {
+  MixOptions mix;
+  const auto stop = py::cast<std::string>(given["stop"]);
+  mix.stop = stop == "first_exhausted" ? MixStop::kFirstExhausted
+             : stop == "all_exhausted"
+                 ? MixStop::kAllExhausted
+                 : MixStop::kAllExhaustedWithoutReplacement;
+  const auto composition = py::cast<std::string>(given["composition"]);
+  mix.composition = composition == "random"       ? Composition::kRandom
+                    : composition == "stratified" ? Composition::kStratified
+                                                  : Composition::kPerSource;
+  mix.samples_per_epoch = py::cast<std::uint64_t>(given["samples_per_epoch"]);
+  mix.first_epoch = py::cast<std::uint64_t>(given["first_epoch"]);
+  for (const py::handle one : given["sources"]) {
+    const auto [name, samples, weight, wanted, begin] =
+        py::cast<std::tuple<std::string, std::uint64_t, double, std::uint64_t,
+                            std::uint64_t>>(one);
+    mix.sources.push_back({.name = name,
+                           .samples = samples,
+                           .weight = weight,
+                           .wanted = wanted,
+                           .begin = begin});
+  }
+  return mix;
+}
+
 /// The options beside `shuffle` that decide the order.
 void take_order(const py::dict& given, LoaderOptions& options) {
   options.is_given = py::cast<bool>(given["sampler"]);
+  if (!given["mix"].is_none()) {
+    options.mix = mix_of(py::cast<py::dict>(given["mix"]));
+  }
   if (given["weights"].is_none()) return;
   const auto weights = py::cast<Numbers<double>>(given["weights"]);
   options.weights = value_or_raise(

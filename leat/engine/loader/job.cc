@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <filesystem>
 #include <mutex>
 #include <utility>
@@ -69,9 +70,12 @@ std::string Job::file_of_rank(const std::string& file) const {
 }
 
 bool Job::reads_pieces(Layout layout) const {
-  if (layout != Layout::kShards || order.shuffle == Shuffle::kFull ||
-      order.shuffle == Shuffle::kDrawn) {
+  if (layout != Layout::kShards || order.shuffle == Shuffle::kFull) {
     return false;
+  }
+  if (order.shuffle == Shuffle::kDrawn) {
+    return mixed != nullptr && mixed->blocks() != nullptr && !options.cache &&
+           locality() == Locality::kNone && !options.fetch_ahead;
   }
   if (rank.world_size == 1) return true;
   // In a stream's windows, and where homes or placements decide, the samples of
@@ -133,6 +137,47 @@ void settle_order(Job& job, const Catalogue* catalogue) {
   }
   job.order.window_blocks = options.shuffle_window.value_or(
       usual_window(job.order.shuffle, catalogue));
+}
+
+Result<void> settle_mix(Job& job, const Catalogue* catalogue,
+                        std::uint64_t global_batch) {
+  const LoaderOptions& options = job.options;
+  if (!options.mix) return {};
+  if (catalogue == nullptr || options.shuffle == ShuffleChoice::kStream) {
+    return refuse(
+        "shuffle=\"stream\" of a mix, whose sources need an index; give "
+        "shuffle=True, and make indexes with `leat index`");
+  }
+  if (options.weights != nullptr || options.is_given) {
+    return refuse(
+        "sampler= and a mix both say which sample comes when; leave sampler= "
+        "out, or give a dataset that leat.Dataset.concat joins");
+  }
+  OrderOptions each = job.order;
+  const auto sources = std::bit_ceil(options.mix->sources.size());
+  if (!options.shuffle_window && each.shuffle == Shuffle::kBlock) {
+    each.window_blocks = static_cast<std::uint32_t>(
+        std::max<std::size_t>(1, each.window_blocks / sources));
+  }
+  std::shared_ptr<const BlockMap> blocks;
+  if (each.shuffle == Shuffle::kBlock) {
+    blocks = std::make_shared<const BlockMap>(
+        BlockMap::build(*catalogue, piece_bytes_of(*catalogue)));
+  }
+  MixOptions mix = *options.mix;
+  mix.global_batch = global_batch;
+  LEAT_TRY(job.mixed, MixedOrder::make(std::move(mix), each, blocks));
+  if (job.mixed->samples() != catalogue->samples()) {
+    return refuse(
+        fmt::format("the sources of the mix have {} samples, and the "
+                    "dataset {}",
+                    job.mixed->samples(), catalogue->samples()));
+  }
+  job.order = {.shuffle = Shuffle::kDrawn,
+               .seed = each.seed,
+               .window_blocks = each.window_blocks,
+               .drawn = job.mixed.get()};
+  return {};
 }
 
 Result<void> settle_tail(Job& job) {

@@ -13,6 +13,7 @@
 #include "leat/engine/unindexed.h"
 #include "leat/plan/dealing.h"
 #include "leat/plan/drawn_order.h"
+#include "leat/plan/mixed_order.h"
 #include "leat/plan/order.h"
 #include "leat/plan/steps.h"
 #include "leat/runtime/limits.h"
@@ -28,7 +29,8 @@ struct Job {
   bool knows_node = true;  ///< if somebody said how many there are.
   Tail tail = Tail::kKeep;
   OrderOptions order;
-  std::shared_ptr<GivenOrder> told_order;  ///< Null unless `options.is_given`.
+  std::shared_ptr<GivenOrder> told_order;   ///< Null unless `options.is_given`.
+  std::shared_ptr<const MixedOrder> mixed;  ///< Null unless `options.mix`.
   /// Identifies the data in a state. A stream has it without a catalogue.
   std::string data_digest;
   /// The bytes of all objects; 0 if neither cache nor tuner needs them.
@@ -55,6 +57,11 @@ struct Job {
 /// Errors: kInvalidArgument: as read_launch(), or an impossible option
 Result<void> settle_rank(Job& job, const Env& env);
 void settle_order(Job& job, const Catalogue* catalogue);
+/// Settles the order of a mix. REQUIRES: the rank is settled.
+/// Errors: as MixedOrder::make; kInvalidArgument: sources in a stream, or
+///         beside an order of another kind
+Result<void> settle_mix(Job& job, const Catalogue* catalogue,
+                        std::uint64_t global_batch);
 /// Settles what happens to the samples that do not fill a step.
 /// Errors: kInvalidArgument
 Result<void> settle_tail(Job& job);

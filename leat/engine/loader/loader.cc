@@ -248,6 +248,9 @@ std::string Loader::state() const {
       ++state.epoch;
       state.position = 0;
       state.left_behind.reset();
+      if (m.job.mixed != nullptr) {
+        state.drawn = drawn_state(m.job, state.epoch, 0, "");
+      }
     }
   }
   return to_json(state);
@@ -265,7 +268,7 @@ Result<void> Loader::load_state(std::string_view json) {
   LEAT_TRY_VOID(m.check_left_behind(state));
   if (m.job.options.batch_size != 0) LEAT_TRY_VOID(m.take_batch_of(state));
   if (m.schedule->catalogue() != nullptr) {
-    LEAT_TRY_VOID(m.schedule->check_steps(m.position.epoch, state.position));
+    LEAT_TRY_VOID(m.schedule->check_steps(state.epoch, state.position));
   }
   old_next = m.runs->drop_next();
   old = m.jump_to(state.epoch, state.position);

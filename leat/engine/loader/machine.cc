@@ -66,7 +66,8 @@ LoaderState Loader::Machine::state_now() const {
           .catalogue = job.data_digest,
           .shuffle = job.order.shuffle,
           .shuffle_window = job.order.window_blocks,
-          .drawn = drawn_state(job, position.epoch, position.resumed_order),
+          .drawn = drawn_state(job, position.epoch, position.at,
+                               position.resumed_order),
           .left_behind =
               is_reordered ? std::optional(position.left_behind) : std::nullopt,
           .rank = job.rank};

@@ -82,9 +82,10 @@ Result<void> Loader::Machine::open(LoaderSource source, LoaderOptions options,
   LEAT_TRY_VOID(settle_rank(job, env));
   LEAT_TRY(const std::uint64_t batch, global_batch_of(job.options, job.rank));
   schedule->set_global_batch(batch);
+  LEAT_TRY_VOID(settle_mix(job, catalogue, batch));
   if (catalogue != nullptr) LEAT_TRY_VOID(schedule->check_world_size());
   LEAT_TRY_VOID(settle_tail(job));
-  LEAT_TRY_VOID(schedule->check_steps(0, 0));
+  LEAT_TRY_VOID(schedule->check_steps(first_epoch(), 0));
   LEAT_TRY_VOID(check_locality(job));
   LEAT_TRY_VOID(check_drawn(job, schedule->dataset()));
   LEAT_TRY_VOID(check_first_within(job, catalogue));
@@ -95,6 +96,10 @@ Result<void> Loader::Machine::open(LoaderSource source, LoaderOptions options,
   }
   if (catalogue != nullptr) LEAT_TRY_VOID(schedule->open_fields());
   return open_values(std::move(shards), env);
+}
+
+std::uint64_t Loader::Machine::first_epoch() const {
+  return job.mixed == nullptr ? 0 : job.mixed->options().first_epoch;
 }
 
 Result<void> Loader::Machine::open_values(std::optional<UnindexedShards> shards,
@@ -124,6 +129,10 @@ Result<void> Loader::Machine::open_values(std::optional<UnindexedShards> shards,
   if (!job.options.trace.empty()) {
     LEAT_TRY_VOID(account->open_trace(job.file_of_rank(job.options.trace),
                                       job.rank.rank));
+  }
+  {
+    const MutexLock lock(mutex);
+    position.epoch = first_epoch();
   }
   LEAT_TRY_VOID(open_runs(std::move(shards), env));
   tell_shares(job, mine);

@@ -68,6 +68,10 @@ Result<std::vector<DeliveredField>> Schedule::fields_of(
 Result<void> Schedule::open_fields() {
   LEAT_TRY(fields_, fields_of(*dataset_.catalogue));
   const Shuffle shuffle = job_.order.shuffle;
+  if (job_.mixed != nullptr) {
+    blocks_ = job_.mixed->blocks();
+    return {};
+  }
   const bool has_pieces = dataset_.catalogue->layout() == Layout::kShards &&
                           shuffle != Shuffle::kFull &&
                           shuffle != Shuffle::kDrawn;
@@ -149,6 +153,13 @@ Result<void> Schedule::check_world_size() const {
 }
 
 Result<void> Schedule::check_known(std::uint64_t epoch) const {
+  if (job_.mixed != nullptr && !job_.mixed->size(epoch)) {
+    const std::uint64_t first = job_.mixed->options().first_epoch;
+    return refuse(fmt::format(
+        "the mix began with epoch {}, and has no epoch {}; its epochs are {} "
+        "to {}",
+        first, epoch, first, first + MixedOrder::kMostEpochs - 1));
+  }
   const auto& told = job_.told_order;
   if (told == nullptr || told->epoch(epoch) != nullptr) return {};
   return refuse(fmt::format(
@@ -258,6 +269,11 @@ Result<std::unique_ptr<HolderDealing>> Schedule::make_dealing(
 std::string Schedule::dealing_in_words() const {
   std::string name(to_string(job_.options.locality));
   if (is_in_lanes()) name = "lanes";
+  if (job_.mixed != nullptr) {
+    name += fmt::format(", a mix of {} sources, {}",
+                        job_.mixed->options().sources.size(),
+                        job_.mixed->digest().hex());
+  }
   if (job_.options.weights != nullptr) {
     const WeightedOrder& drawn = *job_.options.weights;
     name += fmt::format(", {} samples an epoch drawn by weights {}",
@@ -278,16 +294,40 @@ std::string Schedule::dealing_in_words() const {
                      fmt::join(columns, ", "));
 }
 
+namespace {
+
+MixState mix_state(const MixedOrder& mixed, std::uint64_t epoch,
+                   std::uint64_t position) {
+  MixState state{.first_epoch = mixed.options().first_epoch};
+  for (const MixSource& source : mixed.options().sources) {
+    state.sources.push_back(source.name);
+    state.begin.push_back(source.begin);
+  }
+  // An epoch that it does not have has nothing in it.
+  state.had =
+      mixed.size(epoch) ? mixed.had_before(epoch, position) : state.begin;
+  return state;
+}
+
+}  // namespace
+
 std::optional<DrawnState> drawn_state(const Job& job, std::uint64_t epoch,
+                                      std::uint64_t position,
                                       const std::string& resumed) {
   if (job.order.shuffle != Shuffle::kDrawn) return std::nullopt;
+  if (job.mixed != nullptr) {
+    return DrawnState{.by = DrawnBy::kMix,
+                      .digest = job.mixed->digest().hex(),
+                      .samples_per_epoch = job.mixed->size(epoch).value_or(0),
+                      .mix = mix_state(*job.mixed, epoch, position)};
+  }
   if (const auto& weights = job.options.weights; weights != nullptr) {
-    return DrawnState{.is_by_weight = true,
+    return DrawnState{.by = DrawnBy::kWeights,
                       .digest = weights->digest().hex(),
                       .samples_per_epoch = weights->size(epoch).value_or(0)};
   }
   const std::optional<Hash128> digest = job.told_order->digest(epoch);
-  return DrawnState{.is_by_weight = false,
+  return DrawnState{.by = DrawnBy::kSampler,
                     .digest = digest ? digest->hex() : resumed};
 }
 

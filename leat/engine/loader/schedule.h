@@ -110,6 +110,7 @@ class Schedule {
 /// The draws as LoaderState keeps them, at a position in `epoch` of an order
 /// that had the digest `resumed` when a state was made.
 std::optional<DrawnState> drawn_state(const Job& job, std::uint64_t epoch,
+                                      std::uint64_t position,
                                       const std::string& resumed);
 
 }  // namespace leat
