@@ -10,7 +10,9 @@
 #include "leat/base/check.h"
 #include "leat/dataset/catalogue.h"
 #include "leat/engine/scheme.h"
+#include "leat/runtime/executor.h"
 #include "leat/runtime/retry_policy.h"
+#include "leat/store/file/file_store.h"
 #include "leat/store/layers/hedged_store.h"
 #include "leat/store/layers/joined_store.h"
 #include "leat/store/layers/limited_store.h"
@@ -115,23 +117,75 @@ Result<OpenedStore> open_store(std::string_view url,
   return opened;
 }
 
+namespace {
+
+/// A bucket that several places lie in, with the store that reads it.
+struct SharedBucket {
+  std::string scheme;
+  std::string authority;
+  StoreOptions options;
+  std::shared_ptr<Store> store;
+};
+
+/// The places of one bucket have one client, and all files one set of threads:
+/// many places take the threads and the connections of one.
+class PlaceOpener {
+ public:
+  PlaceOpener(const Env& env, Metrics* metrics)
+      : env_(env), metrics_(metrics) {}
+
+  Result<JoinedStore::Part> open(const StorePlace& place, Driver& joined) {
+    LEAT_TRY_VOID(check(place.options));
+    LEAT_TRY(const Url url, parse_url(place.url));
+    StoreOptions options = place.options;
+    options.file_readers = readers_;
+    for (const SharedBucket& bucket : buckets_) {
+      if (bucket.scheme != url.scheme || bucket.authority != url.authority ||
+          bucket.options != options) {
+        continue;
+      }
+      joined.identity += url.text() + "\n";
+      return JoinedStore::Part{bucket.store, url.path};
+    }
+    LEAT_TRY(Driver driver, open_driver(url, options, env_, metrics_));
+    add(driver, joined);
+    std::shared_ptr<Store> store = std::move(driver.store);
+    if (!url.bucket().empty() && driver.prefix == url.path) {
+      buckets_.push_back({url.scheme, url.authority, options, store});
+    }
+    return JoinedStore::Part{std::move(store), std::move(driver.prefix)};
+  }
+
+ private:
+  void add(const Driver& driver, Driver& joined) {
+    joined.identity += driver.identity + "\n";
+    joined.endpoint += driver.endpoint + "\n";
+    joined.max_attempts = std::max(joined.max_attempts, driver.max_attempts);
+    // Requests to several providers are not counted separately.
+    joined.provider =
+        !has_some_ || joined.provider == driver.provider ? driver.provider : "";
+    has_some_ = true;
+  }
+
+  const Env& env_;
+  Metrics* const metrics_;
+  const std::shared_ptr<Executor> readers_ =
+      std::make_shared<Executor>("leat-file", FileStoreOptions::kUsualThreads);
+  std::vector<SharedBucket> buckets_;
+  bool has_some_ = false;
+};
+
+}  // namespace
+
 Result<OpenedStore> open_joined_store(std::span<const StorePlace> places,
                                       const Env& env, Metrics* metrics) {
   LEAT_CHECK(!places.empty());
   Driver joined;
   std::vector<JoinedStore::Part> parts;
+  PlaceOpener opener(env, metrics);
   for (const StorePlace& place : places) {
-    LEAT_TRY_VOID(check(place.options));
-    LEAT_TRY(const Url parsed, parse_url(place.url));
-    LEAT_TRY(Driver driver, open_driver(parsed, place.options, env, metrics));
-    joined.identity += driver.identity + "\n";
-    joined.endpoint += driver.endpoint + "\n";
-    joined.max_attempts = std::max(joined.max_attempts, driver.max_attempts);
-    // Requests to several providers are not counted separately.
-    joined.provider = parts.empty() || joined.provider == driver.provider
-                          ? driver.provider
-                          : "";
-    parts.push_back({std::move(driver.store), std::move(driver.prefix)});
+    LEAT_TRY(JoinedStore::Part part, opener.open(place, joined));
+    parts.push_back(std::move(part));
   }
   joined.store = std::make_unique<JoinedStore>(std::move(parts));
   StoreOptions options = places.front().options;

@@ -53,6 +53,10 @@ struct StoreOptions {
   std::shared_ptr<const Derivation> derivation = nullptr;
   /// The memory that these objects may take.
   std::uint64_t derived_bytes = 256 << 20;
+  /// Reads the files of several stores; null: each store has its own threads.
+  std::shared_ptr<Executor> file_readers = nullptr;
+
+  friend bool operator==(const StoreOptions&, const StoreOptions&) = default;
 };
 
 /// A week: nobody waits for longer.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -42,8 +43,9 @@ class ToldEpoch final : public DrawnEpoch {
   explicit ToldEpoch(GivenEpoch given)
       : first_(given.first), samples_(std::move(given.samples)) {
     if (given.ends.empty()) return;
-    ends_ = std::make_shared<const std::vector<std::uint64_t>>(
-        std::move(given.ends));
+    rows_ = {.ends = std::make_shared<const std::vector<std::uint64_t>>(
+                 std::move(given.ends)),
+             .of_a_step = given.rows_of_a_step};
   }
 
   std::uint64_t size() const override { return first_ + samples_.size(); }
@@ -52,18 +54,17 @@ class ToldEpoch final : public DrawnEpoch {
     LEAT_CHECK(position >= first_);
     return SampleId{samples_[position - first_]};
   }
-  std::shared_ptr<const std::vector<std::uint64_t>> ends() const override {
-    return ends_;
-  }
+  StepRows rows() const override { return rows_; }
 
  private:
   std::uint64_t first_;
   std::vector<std::uint64_t> samples_;
-  std::shared_ptr<const std::vector<std::uint64_t>> ends_;
+  StepRows rows_;
 };
 
 Result<void> check_ends(const GivenEpoch& given) {
   if (given.ends.empty()) return {};
+  if (given.rows_of_a_step == 0) return refuse("a step has no rows");
   std::uint64_t before = given.first;
   for (std::size_t step = 0; step < given.ends.size(); ++step) {
     if (given.ends[step] <= before) {
@@ -76,6 +77,18 @@ Result<void> check_ends(const GivenEpoch& given) {
 }
 
 }  // namespace
+
+std::uint64_t GivenEpoch::largest_step() const {
+  std::uint64_t largest = 0;
+  std::uint64_t before = first;
+  for (std::size_t row = 0; row < ends.size(); row += rows_of_a_step) {
+    const std::uint64_t end =
+        ends[std::min<std::size_t>(row + rows_of_a_step, ends.size()) - 1];
+    largest = std::max(largest, end - before);
+    before = end;
+  }
+  return largest;
+}
 
 std::uint32_t DrawnEpoch::place_of(std::uint64_t /*position*/) const {
   LEAT_CHECK(false);

@@ -12,6 +12,7 @@
 #include "leat/base/mutex.h"
 #include "leat/base/result.h"
 #include "leat/plan/alias_table.h"
+#include "leat/plan/steps.h"
 
 namespace leat {
 
@@ -26,10 +27,8 @@ class DrawnEpoch {
   virtual std::uint64_t first() const { return 0; }
   /// REQUIRES: first() <= position < size().
   virtual SampleId at(std::uint64_t position) const = 0;
-  /// The ends of its steps; null: steps have a global batch each.
-  virtual std::shared_ptr<const std::vector<std::uint64_t>> ends() const {
-    return nullptr;
-  }
+  /// Its rows; none: steps have a global batch of samples each.
+  virtual StepRows rows() const { return {}; }
 
   /// Whether its samples lie in pieces that ranks can divide, as those of a
   /// block shuffle do.
@@ -83,9 +82,13 @@ class WeightedOrder final : public DrawnOrder {
 struct GivenEpoch {
   std::uint64_t first = 0;  ///< The position of the first in `samples`.
   std::vector<std::uint64_t> samples;
-  /// The end position of each step, ascending, the last after all samples;
-  /// empty: steps have a global batch each.
+  /// The end position of each row, ascending, the last after all samples;
+  /// empty: steps have a global batch of samples each.
   std::vector<std::uint64_t> ends;
+  std::uint64_t rows_of_a_step = 1;  ///< Over all ranks.
+
+  /// The samples of the largest step; 0 without rows.
+  std::uint64_t largest_step() const;
 };
 
 /// Epochs that the caller gives, one after another.
@@ -95,8 +98,8 @@ class GivenOrder final : public DrawnOrder {
       : dataset_samples_(dataset_samples) {}
 
   /// Replaces an earlier order of that epoch.
-  /// Errors: kInvalidArgument: a sample out of range, or ends that do not
-  /// ascend
+  /// Errors: kInvalidArgument: a sample out of range, ends that do not ascend,
+  /// or no rows in a step
   Result<void> give(std::uint64_t epoch, GivenEpoch given);
   /// The size of epochs that have not been given yet.
   void expect_size(std::uint64_t size);

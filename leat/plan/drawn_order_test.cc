@@ -249,7 +249,8 @@ TEST(NextUseOfDrawnTest, CountsTheReadsOfTheseRanksAlone) {
 
 TEST(StepsOfUnequalSizeTest, EndWhereTheyAreSaidTo) {
   const auto ends = std::make_shared<const Ids>(Ids{3, 4, 9});
-  const auto steps = Steps::make({.samples = 9, .global_batch = 5}, ends);
+  const auto steps =
+      Steps::make({.samples = 9, .global_batch = 5}, {.ends = ends});
   ASSERT_TRUE(steps);
 
   EXPECT_EQ(steps->count(), 3u);
@@ -262,7 +263,8 @@ TEST(StepsOfUnequalSizeTest, EndWhereTheyAreSaidTo) {
 TEST(StepsOfUnequalSizeTest, GoOnAtAnEnd) {
   const auto ends = std::make_shared<const Ids>(Ids{3, 4, 9});
   const auto from = [&](std::uint64_t start) {
-    return Steps::make({.samples = 9, .start = start, .global_batch = 5}, ends);
+    return Steps::make({.samples = 9, .start = start, .global_batch = 5},
+                       {.ends = ends});
   };
 
   ASSERT_TRUE(from(4));
@@ -270,8 +272,55 @@ TEST(StepsOfUnequalSizeTest, GoOnAtAnEnd) {
   EXPECT_EQ(from(4)->slice(0), (StepSlice{4, 9}));
   EXPECT_EQ(from(9)->count(), 0u);
   EXPECT_FALSE(from(5));
-  EXPECT_FALSE(
-      Steps::make({.samples = 9, .global_batch = 4, .rank = {0, 2}}, ends));
+  EXPECT_FALSE(Steps::make({.samples = 9, .global_batch = 4, .rank = {0, 2}},
+                           {.ends = ends}));
+}
+
+TEST(StepsOfRowsTest, RanksDivideTheRowsOfAStep) {
+  // Rows of 3, 1, 5, 2, 2, 4 and 1 samples; four make a step.
+  const StepRows rows = {
+      .ends = std::make_shared<const Ids>(Ids{3, 4, 9, 11, 13, 17, 18}),
+      .of_a_step = 4};
+  const auto steps_of = [&](Rank rank, std::uint64_t start, Tail tail) {
+    return *Steps::make({.samples = 18,
+                         .start = start,
+                         .global_batch = 1,
+                         .rank = rank,
+                         .tail = tail},
+                        rows);
+  };
+  const Steps second = steps_of({1, 2}, 0, Tail::kKeep);
+
+  EXPECT_EQ(second.count(), 2U);
+  EXPECT_EQ(steps_of({0, 2}, 0, Tail::kKeep).slice(0), (StepSlice{0, 4}));
+  EXPECT_EQ(second.slice(0), (StepSlice{4, 11}));
+  EXPECT_EQ(second.all_ranks(0), (StepSlice{0, 11}));
+  EXPECT_EQ(second.position_after(0), 11U);
+  EXPECT_TRUE(second.is_whole(0));
+  // Three rows are left: the first rank gets two.
+  EXPECT_EQ(steps_of({0, 2}, 0, Tail::kKeep).slice(1), (StepSlice{11, 17}));
+  EXPECT_EQ(second.slice(1), (StepSlice{17, 18}));
+  EXPECT_FALSE(second.is_whole(1));
+  EXPECT_EQ(second.step_of(16), 1U);
+  EXPECT_TRUE(second.has_some_for_all(1));
+  EXPECT_FALSE(steps_of({0, 4}, 0, Tail::kKeep).has_some_for_all(1));
+  EXPECT_EQ(steps_of({0, 2}, 0, Tail::kDrop).count(), 1U);
+  // Another number of ranks goes on from the end of a step.
+  EXPECT_EQ(steps_of({0, 1}, 11, Tail::kKeep).slice(0), (StepSlice{11, 18}));
+  EXPECT_EQ(steps_of({3, 4}, 4, Tail::kDrop).slice(0), (StepSlice{13, 17}));
+}
+
+TEST(StepsOfRowsTest, RefusesRowsThatDoNotDivide) {
+  const auto ends = std::make_shared<const Ids>(Ids{3, 4, 9});
+  const auto make = [&](std::uint64_t of_a_step, Rank rank, Tail tail) {
+    return Steps::make({.samples = 9, .rank = rank, .tail = tail},
+                       {.ends = ends, .of_a_step = of_a_step});
+  };
+
+  EXPECT_TRUE(make(2, {0, 2}, Tail::kDrop));
+  EXPECT_FALSE(make(3, {0, 2}, Tail::kDrop));
+  EXPECT_FALSE(make(4, {0, 2}, Tail::kDrop));  // It would drop them all.
+  EXPECT_FALSE(make(0, {0, 1}, Tail::kDrop));
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ enum class Composition : std::uint8_t {
 /// gives every source its own. So the turns that a source has had before any
 /// position follow in closed form, and nothing is scanned.
 ///
-/// Threads: any; its answers never change. Takes 10 bytes a unit, or 80 if
+/// Threads: any; its answers never change. Takes 10 bytes a unit, or 20 if
 /// random. A look-up takes O(1); if random, once O(units) in a period that was
 /// not looked at lately.
 class Interleave {
@@ -63,6 +63,7 @@ class Interleave {
   /// The turns of a source before a position.
   std::uint64_t turns_before(std::uint32_t source,
                              std::uint64_t position) const;
+  std::size_t sources() const { return begin_.size() - 1; }
   bool has(std::uint32_t source) const {
     return begin_[source] != begin_[source + 1];
   }
@@ -74,7 +75,7 @@ class Interleave {
     std::vector<std::uint32_t> number;  ///< By place: which of its source's.
     std::vector<std::uint32_t> places;  ///< By source, rising: see begin_.
   };
-  static constexpr std::uint64_t kCached = 8;
+  static constexpr std::uint64_t kCached = 2;
   struct CachedPeriod {
     std::uint64_t index = 0;
     std::shared_ptr<const Period> period;

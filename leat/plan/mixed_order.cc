@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "leat/base/check.h"
 
@@ -18,7 +20,20 @@ Error refuse(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));
 }
 
-Result<void> check(const MixOptions& options) {
+/// Whether an epoch goes on until each source has ended.
+bool has_ends(const MixOptions& options) {
+  return options.stop == MixStop::kAllExhaustedWithoutReplacement &&
+         options.samples_per_epoch == 0;
+}
+
+Result<void> check_weight(const MixSource& source, double weight) {
+  if (std::isfinite(weight) && weight >= 0) return {};
+  return refuse(fmt::format(
+      "source \"{}\" has the weight {}; a weight is a number from 0 on",
+      source.name, weight));
+}
+
+Result<void> check_sources(const MixOptions& options) {
   const auto& sources = options.sources;
   if (sources.empty() || sources.size() > Interleave::kMostSources) {
     return refuse(fmt::format("a mix of {} sources; it has 1 to {}",
@@ -26,12 +41,7 @@ Result<void> check(const MixOptions& options) {
   }
   bool has_some = false;
   for (const MixSource& source : sources) {
-    if (!std::isfinite(source.weight) || source.weight < 0) {
-      return refuse(
-          fmt::format("source \"{}\" has the weight {}; a weight is a "
-                      "number from 0 on",
-                      source.name, source.weight));
-    }
+    LEAT_TRY_VOID(check_weight(source, source.weight));
     if (source.samples == 0) {
       return refuse(fmt::format("source \"{}\" has no samples; leave it out",
                                 source.name));
@@ -39,15 +49,105 @@ Result<void> check(const MixOptions& options) {
     has_some |= source.weight > 0;
   }
   if (!has_some) return refuse("all sources of the mix have weight 0");
-  if (options.composition == Composition::kPerSource &&
-      options.stop == MixStop::kAllExhaustedWithoutReplacement &&
-      options.samples_per_epoch == 0) {
+  return {};
+}
+
+Result<void> check_schedule(const MixOptions& options) {
+  std::uint64_t before = 0;
+  if (options.schedule.size() > MixedOrder::kMostPoints) {
+    return refuse(fmt::format("a schedule of {} points; it has at most {}",
+                              options.schedule.size(),
+                              MixedOrder::kMostPoints));
+  }
+  for (const MixStage& stage : options.schedule) {
+    if (stage.first < before + options.global_batch) {
+      return refuse(
+          fmt::format("the schedule changes weights at sample {}, "
+                      "and before at {}; samples rise, by {} at "
+                      "least",
+                      stage.first, before, options.global_batch));
+    }
+    before = stage.first;
+    LEAT_CHECK(stage.weights.size() == options.sources.size());
+    for (std::size_t i = 0; i < stage.weights.size(); ++i) {
+      LEAT_TRY_VOID(check_weight(options.sources[i], stage.weights[i]));
+    }
+    if (std::ranges::max(stage.weights) == 0) {
+      return refuse(fmt::format("all sources have weight 0 from sample {} on",
+                                stage.first));
+    }
+  }
+  if (options.schedule.empty()) return {};
+  if (has_ends(options)) {
+    return refuse(
+        "a schedule changes the weights of sources that begin anew; give "
+        "stop=\"all_exhausted\" or samples=");
+  }
+  if (options.stop != MixStop::kAllExhausted ||
+      options.samples_per_epoch != 0) {
+    return {};
+  }
+  const auto& last = options.schedule.back();
+  const auto found = std::ranges::find(last.weights, 0.0);
+  if (found == last.weights.end()) return {};
+  const auto source = static_cast<std::size_t>(found - last.weights.begin());
+  return refuse(fmt::format(
+      "source \"{}\" has weight 0 from sample {} on, so it might never be "
+      "exhausted, and an epoch never end; give samples= in place of stop=",
+      options.sources[source].name, last.first));
+}
+
+Result<void> check(const MixOptions& options) {
+  LEAT_TRY_VOID(check_sources(options));
+  LEAT_TRY_VOID(check_schedule(options));
+  if (options.composition == Composition::kPerSource && has_ends(options)) {
     return refuse(
         "composition=\"per_source\" gives whole steps to a source, and the "
         "last step of a source that ends would not be whole; give "
         "stop=\"all_exhausted\" or samples=");
   }
   return {};
+}
+
+/// The samples of a source in an epoch, if each has an end.
+std::uint64_t wanted_of(const MixSource& source) {
+  if (source.weight == 0) return 0;
+  return source.wanted == 0 ? source.samples : source.wanted;
+}
+
+/// The weights of each source, as parts of 1.
+std::vector<double> shares_of(std::span<const double> weights) {
+  const double most = std::ranges::max(weights);
+  double sum = 0;
+  for (const double weight : weights) sum += weight / most;
+  std::vector<double> shares;
+  for (const double weight : weights) shares.push_back(weight / most / sum);
+  return shares;
+}
+
+/// Stages of like length from each point to the next, each with the weights of
+/// its middle: after each, sources have had the integral of their weights.
+std::vector<MixStage> ramp_of(std::span<const MixStage> points,
+                              std::uint64_t least) {
+  std::vector<MixStage> stages;
+  for (std::size_t p = 0; p + 1 < points.size(); ++p) {
+    const MixStage& from = points[p];
+    const MixStage& to = points[p + 1];
+    const std::uint64_t length = to.first - from.first;
+    const std::uint64_t parts =
+        std::clamp<std::uint64_t>(length / least, 1, MixedOrder::kRampStages);
+    for (std::uint64_t i = 0; i < parts; ++i) {
+      const double at =
+          (static_cast<double>(i) + 0.5) / static_cast<double>(parts);
+      MixStage stage{.first = from.first + length / parts * i};
+      for (std::size_t k = 0; k < from.weights.size(); ++k) {
+        stage.weights.push_back(std::lerp(from.weights[k], to.weights[k], at));
+      }
+      stages.push_back(std::move(stage));
+    }
+  }
+  stages.push_back(points.back());
+  return stages;
 }
 
 }  // namespace
@@ -113,6 +213,7 @@ class MixedEpoch final : public DrawnEpoch {
 Result<std::shared_ptr<const MixedOrder>> MixedOrder::make(
     MixOptions options, const OrderOptions& order,
     std::shared_ptr<const BlockMap> blocks) {
+  if (options.composition != Composition::kPerSource) options.global_batch = 1;
   LEAT_TRY_VOID(check(options));
   return std::shared_ptr<const MixedOrder>(
       new MixedOrder(std::move(options), order, std::move(blocks)));
@@ -123,9 +224,6 @@ MixedOrder::MixedOrder(MixOptions options, const OrderOptions& order,
     : options_(std::move(options)),
       order_(order),
       all_blocks_(std::move(blocks)) {
-  if (options_.composition != Composition::kPerSource) {
-    options_.global_batch = 1;
-  }
   Hasher128 told;
   told.update(static_cast<std::uint64_t>(options_.stop));
   told.update(static_cast<std::uint64_t>(options_.composition));
@@ -150,23 +248,43 @@ MixedOrder::MixedOrder(MixOptions options, const OrderOptions& order,
        Interleave::units_of(weights, most_units())) {
     told.update(units);
   }
+  told.update(options_.is_ramp ? 1 : 0);
+  for (const MixStage& stage : options_.schedule) {
+    told.update(stage.first);
+    for (const double share : shares_of(stage.weights)) {
+      told.update(std::bit_cast<std::uint64_t>(share));
+    }
+  }
   digest_ = told.digest();
   laps_.resize(options_.sources.size());
-  if (!has_ends()) endless_ = turns_of(weights, 0);
+  if (!has_ends(options_)) endless_ = scheduled();
   begins_.push_back(0);
 }
 
-/// Stages may be as many as sources, so each is given few.
-std::uint32_t MixedOrder::most_units() const {
-  return has_ends() || options_.composition != Composition::kStratified
-             ? Interleave::kMostRandomUnits
-             : Interleave::kMostUnits;
+/// The endless stream.
+std::shared_ptr<const StagedTurns> MixedOrder::scheduled() const {
+  std::vector<MixStage> points(1);
+  for (const MixSource& source : options_.sources) {
+    points[0].weights.push_back(source.weight);
+  }
+  points.insert(points.end(), options_.schedule.begin(),
+                options_.schedule.end());
+  for (MixStage& point : points) point.weights = shares_of(point.weights);
+  const std::uint64_t batch = options_.global_batch;
+  auto turns = std::make_shared<StagedTurns>();
+  for (const MixStage& stage :
+       options_.is_ramp ? ramp_of(points, batch) : points) {
+    turns->add(stage.first / batch, turns_of(stage.weights, stage.first));
+  }
+  return turns;
 }
 
-std::uint64_t MixedOrder::wanted_of(std::uint32_t source) const {
-  const MixSource& its = options_.sources[source];
-  if (its.weight == 0) return 0;
-  return its.wanted == 0 ? its.samples : its.wanted;
+/// There may be many stages, so each is given few.
+std::uint32_t MixedOrder::most_units() const {
+  const bool is_one = !has_ends(options_) &&
+                      options_.composition == Composition::kStratified &&
+                      options_.schedule.empty();
+  return is_one ? Interleave::kMostUnits : Interleave::kMostRandomUnits;
 }
 
 std::shared_ptr<const Interleave> MixedOrder::turns_of(
@@ -187,13 +305,12 @@ std::uint64_t MixedOrder::end_after(std::uint64_t begin) const {
   std::uint64_t end =
       is_first ? std::numeric_limits<std::uint64_t>::max() : begin;
   for (std::uint32_t i = 0; i < options_.sources.size(); ++i) {
-    if (!endless_->has(i)) continue;
     const std::uint64_t turns =
         (options_.sources[i].samples + batch - 1) / batch;
     const std::uint64_t last = endless_->turns_before(i, begin) + turns - 1;
-    const std::uint64_t its =
-        endless_->position_of({.source = i, .number = last}) + 1;
-    end = is_first ? std::min(end, its) : std::max(end, its);
+    const auto its = endless_->position_of({.source = i, .number = last});
+    if (!its) continue;  // It has no weight from some turn on.
+    end = is_first ? std::min(end, *its + 1) : std::max(end, *its + 1);
   }
   return end;
 }
@@ -205,50 +322,44 @@ MixedOrder::Layout MixedOrder::part_of_endless(std::uint64_t epoch) const {
     begins_.push_back(end_after(begins_.back()));
   }
   Layout layout{
-      .stages = {}, .skipped = begins_[number], .size = 0, .begin = {}};
-  layout.size = (begins_[number + 1] - begins_[number]) * options_.global_batch;
+      .turns = endless_,
+      .skipped = begins_[number],
+      .size = (begins_[number + 1] - begins_[number]) * options_.global_batch,
+      .begin = {}};
   for (const MixSource& source : options_.sources) {
     layout.begin.push_back(source.begin);
   }
-  layout.stages.push_back(
-      {.first = 0,
-       .had = std::vector<std::uint64_t>(options_.sources.size()),
-       .turns = endless_});
   return layout;
 }
 
 /// Whenever a source ends, a stage of the others begins.
-MixedOrder::Layout MixedOrder::staged(std::uint64_t epoch) const {
+MixedOrder::Layout MixedOrder::until_all_end(std::uint64_t epoch) const {
   const std::uint64_t number = epoch - options_.first_epoch;
-  const auto sources = static_cast<std::uint32_t>(options_.sources.size());
   Layout layout;
   std::vector<double> weights;
   std::vector<std::uint64_t> left;
-  for (std::uint32_t i = 0; i < sources; ++i) {
-    const MixSource& source = options_.sources[i];
-    layout.begin.push_back(source.begin + number * wanted_of(i));
-    weights.push_back(source.weight);
-    left.push_back(wanted_of(i));
+  for (const MixSource& source : options_.sources) {
+    left.push_back(wanted_of(source));
+    layout.begin.push_back(source.begin + number * left.back());
+    weights.push_back(left.back() == 0 ? 0 : source.weight);
   }
-  std::vector<std::uint64_t> had(sources);
+  auto stages = std::make_shared<StagedTurns>();
   while (std::ranges::max(weights) > 0) {
-    auto turns = turns_of(weights, mix64(epoch) + layout.stages.size());
-    layout.stages.push_back({.first = layout.size, .had = had, .turns = turns});
-    std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
-    for (std::uint32_t i = 0; i < sources; ++i) {
-      if (weights[i] == 0) continue;
-      end = std::min(
-          end, turns->position_of({.source = i, .number = left[i] - 1}) + 1);
+    const auto turns = turns_of(weights, mix64(epoch) + layout.size);
+    stages->add(layout.size, turns);
+    std::uint64_t length = std::numeric_limits<std::uint64_t>::max();
+    for (std::uint32_t i = 0; i < left.size(); ++i) {
+      if (left[i] == 0) continue;
+      length = std::min(
+          length, turns->position_of({.source = i, .number = left[i] - 1}) + 1);
     }
-    for (std::uint32_t i = 0; i < sources; ++i) {
-      if (weights[i] == 0) continue;
-      const std::uint64_t came = turns->turns_before(i, end);
-      had[i] += came;
-      left[i] -= came;
+    for (std::uint32_t i = 0; i < left.size(); ++i) {
+      left[i] -= turns->turns_before(i, length);
       if (left[i] == 0) weights[i] = 0;
     }
-    layout.size += end;
+    layout.size += length;
   }
+  layout.turns = std::move(stages);
   return layout;
 }
 
@@ -262,7 +373,7 @@ std::shared_ptr<const MixedOrder::Layout> MixedOrder::layout_of(
     if (layout != nullptr && kept == epoch) return layout;
   }
   auto made = std::make_shared<const Layout>(
-      has_ends() ? staged(epoch) : part_of_endless(epoch));
+      has_ends(options_) ? until_all_end(epoch) : part_of_endless(epoch));
   const MutexLock lock(mutex_);
   layouts_[at] = {epoch, made};
   return made;
@@ -284,16 +395,12 @@ std::vector<std::uint64_t> MixedOrder::had_before(
   const auto layout = layout_of(epoch);
   const std::uint64_t batch = options_.global_batch;
   const std::uint64_t turn = layout->skipped + position / batch;
-  const auto stage =
-      std::ranges::upper_bound(layout->stages, turn, {}, &Stage::first) - 1;
-  std::vector<std::uint64_t> had;
-  for (std::uint32_t i = 0; i < options_.sources.size(); ++i) {
-    const std::uint64_t turns =
-        stage->had[i] + stage->turns->turns_before(i, turn - stage->first);
-    had.push_back(layout->begin[i] + turns * batch);
+  std::vector<std::uint64_t> had = layout->begin;
+  for (std::uint32_t i = 0; i < had.size(); ++i) {
+    had[i] += layout->turns->turns_before(i, turn) * batch;
   }
   if (const std::uint64_t rest = position % batch; rest != 0) {
-    had[stage->turns->at(turn - stage->first).source] += rest;
+    had[layout->turns->at(turn).source] += rest;
   }
   return had;
 }
@@ -301,17 +408,10 @@ std::vector<std::uint64_t> MixedOrder::had_before(
 MixedOrder::Place MixedOrder::place_at(const Layout& layout,
                                        std::uint64_t position) const {
   const std::uint64_t batch = options_.global_batch;
-  const std::uint64_t turn = layout.skipped + position / batch;
-  auto stage = layout.stages.begin();
-  if (layout.stages.size() > 1) {
-    stage =
-        std::ranges::upper_bound(layout.stages, turn, {}, &Stage::first) - 1;
-  }
-  const Interleave::Turn its = stage->turns->at(turn - stage->first);
-  const std::uint64_t number = stage->had[its.source] + its.number;
-  return {
-      .source = its.source,
-      .number = layout.begin[its.source] + number * batch + position % batch};
+  const auto [source, turn] =
+      layout.turns->at(layout.skipped + position / batch);
+  return {.source = source,
+          .number = layout.begin[source] + turn * batch + position % batch};
 }
 
 std::optional<std::uint64_t> MixedOrder::position_of(const Layout& layout,
@@ -319,21 +419,11 @@ std::optional<std::uint64_t> MixedOrder::position_of(const Layout& layout,
   if (place.number < layout.begin[place.source]) return std::nullopt;
   const std::uint64_t batch = options_.global_batch;
   const std::uint64_t number = place.number - layout.begin[place.source];
-  const std::uint64_t turns = number / batch;
-  // The last stage that had no more of its turns before it.
-  auto stage = std::ranges::upper_bound(
-      layout.stages, turns, {},
-      [&](const Stage& one) { return one.had[place.source]; });
-  if (stage == layout.stages.begin()) return std::nullopt;
-  --stage;
-  if (!stage->turns->has(place.source)) return std::nullopt;
-  const std::uint64_t turn =
-      stage->first +
-      stage->turns->position_of(
-          {.source = place.source, .number = turns - stage->had[place.source]});
-  if (turn < layout.skipped) return std::nullopt;
+  const auto turn = layout.turns->position_of(
+      {.source = place.source, .number = number / batch});
+  if (!turn || *turn < layout.skipped) return std::nullopt;
   const std::uint64_t position =
-      (turn - layout.skipped) * batch + number % batch;
+      (*turn - layout.skipped) * batch + number % batch;
   if (position >= layout.size) return std::nullopt;
   return position;
 }

@@ -16,6 +16,7 @@
 #include "leat/plan/drawn_order.h"
 #include "leat/plan/interleave.h"
 #include "leat/plan/order.h"
+#include "leat/plan/staged_turns.h"
 
 namespace leat {
 
@@ -41,8 +42,19 @@ struct MixSource {
   std::uint64_t begin = 0;
 };
 
+/// Weights that hold from a sample of the stream on.
+struct MixStage {
+  std::uint64_t first = 0;      ///< Samples of the stream before it.
+  std::vector<double> weights;  ///< By source.
+};
+
 struct MixOptions {
   std::vector<MixSource> sources;  ///< In the order of the dataset.
+  /// Changes the weights, in this order; counted from where the stream began.
+  std::vector<MixStage> schedule = {};
+  /// Weights move evenly from each point of the schedule to the next, in
+  /// kRampStages stages, and do not jump.
+  bool is_ramp = false;
   MixStop stop = MixStop::kAllExhausted;
   Composition composition = Composition::kRandom;
   /// Positions of an epoch; 0: as `stop` says.
@@ -70,7 +82,10 @@ struct MixOptions {
 class MixedOrder final : public DrawnOrder,
                          public std::enable_shared_from_this<MixedOrder> {
  public:
-  /// Where an epoch begins follows from those before it.
+  /// Stages from one point of a schedule to the next.
+  static constexpr std::uint64_t kRampStages = 64;
+  static constexpr std::size_t kMostPoints = 256;
+  /// Each epoch begins where the one before it ends, so they are counted up.
   static constexpr std::uint64_t kMostEpochs = 1 << 20;
 
   /// `order` says how a source is shuffled: kNone, kFull or kBlock, seed and
@@ -78,7 +93,8 @@ class MixedOrder final : public DrawnOrder,
   ///
   /// Errors: kInvalidArgument: no source with samples and a weight, too many of
   ///         them, a weight that is no number from 0 on, a step of one source
-  ///         at a time where sources end
+  ///         at a time where sources end; a schedule that does not rise, or
+  ///         after which an epoch would never end
   static Result<std::shared_ptr<const MixedOrder>> make(
       MixOptions options, const OrderOptions& order,
       std::shared_ptr<const BlockMap> blocks);
@@ -86,8 +102,8 @@ class MixedOrder final : public DrawnOrder,
   std::shared_ptr<const DrawnEpoch> epoch(std::uint64_t epoch) const override;
   std::optional<std::uint64_t> size(std::uint64_t epoch) const override;
 
-  /// What determines the order beside seed and shuffle, but for where the
-  /// stream began.
+  /// Covers all that determines the order, but seed, shuffle and the samples
+  /// that the stream began with.
   Hash128 digest() const { return digest_; }
   const MixOptions& options() const { return options_; }
   std::uint64_t samples() const { return first_.back(); }
@@ -101,20 +117,13 @@ class MixedOrder final : public DrawnOrder,
  private:
   friend class MixedEpoch;
 
-  /// Turns with the same weights.
-  struct Stage {
-    std::uint64_t first = 0;         ///< Of its turns, in the epoch.
-    std::vector<std::uint64_t> had;  ///< By source: turns before it.
-    std::shared_ptr<const Interleave> turns;
-  };
   /// One epoch, as turns. Without an end of sources, an epoch is a part of one
-  /// endless stage, which begins `skipped` turns in.
+  /// endless stream, which begins `skipped` turns in.
   struct Layout {
-    std::vector<Stage> stages;
+    std::shared_ptr<const StagedTurns> turns;
     std::uint64_t skipped = 0;
-    std::uint64_t size = 0;  ///< Positions.
-    std::vector<std::uint64_t>
-        begin;  ///< By source: samples before all stages.
+    std::uint64_t size = 0;            ///< Positions.
+    std::vector<std::uint64_t> begin;  ///< By source: samples before all turns.
   };
   /// A place in a source, counted through all laps.
   struct Place {
@@ -133,16 +142,12 @@ class MixedOrder final : public DrawnOrder,
     return epoch >= options_.first_epoch &&
            epoch - options_.first_epoch < kMostEpochs;
   }
-  bool has_ends() const {
-    return options_.stop == MixStop::kAllExhaustedWithoutReplacement &&
-           options_.samples_per_epoch == 0;
-  }
   std::uint32_t most_units() const;
-  std::uint64_t wanted_of(std::uint32_t source) const;
   std::shared_ptr<const Interleave> turns_of(std::span<const double> weights,
                                              std::uint64_t key) const;
+  std::shared_ptr<const StagedTurns> scheduled() const;
   std::shared_ptr<const Layout> layout_of(std::uint64_t epoch) const;
-  Layout staged(std::uint64_t epoch) const;
+  Layout until_all_end(std::uint64_t epoch) const;
   Layout part_of_endless(std::uint64_t epoch) const;
   std::uint64_t end_after(std::uint64_t begin) const;
   EpochOrder lap_of(std::uint32_t source, std::uint64_t lap) const;
@@ -151,7 +156,6 @@ class MixedOrder final : public DrawnOrder,
   /// Nullopt if it is not of that epoch.
   std::optional<std::uint64_t> position_of(const Layout& layout,
                                            Place place) const;
-  std::uint32_t source_of(SampleId sample) const;
 
   MixOptions options_;
   OrderOptions order_;
@@ -159,10 +163,10 @@ class MixedOrder final : public DrawnOrder,
   std::vector<std::uint64_t> first_;  ///< By source, and one more: its samples.
   std::shared_ptr<const BlockMap> all_blocks_;
   std::vector<std::shared_ptr<const BlockMap>> blocks_;  ///< By source.
-  std::shared_ptr<const Interleave> endless_;  ///< Null if sources end.
+  std::shared_ptr<const StagedTurns> endless_;  ///< Null if sources end.
 
   mutable Mutex mutex_;
-  /// Of the endless stage: the turn that each epoch begins with.
+  /// The turn of the endless stream that each epoch begins with.
   mutable std::vector<std::uint64_t> begins_ LEAT_GUARDED_BY(mutex_);
   mutable std::vector<Laps> laps_ LEAT_GUARDED_BY(mutex_);
   mutable std::array<std::pair<std::uint64_t, std::shared_ptr<const Layout>>, 4>

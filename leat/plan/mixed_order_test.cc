@@ -126,6 +126,60 @@ TEST(MixedOrderTest, AStepIsOfOneSource) {
   EXPECT_EQ(both.size(), 2U);
 }
 
+/// The samples of each source among the first of a stream.
+Ids had_of(const MixedOrder& order, std::uint64_t samples) {
+  return order.had_before(0, samples);
+}
+
+TEST(MixedOrderTest, AScheduleChangesTheWeightsAtASample) {
+  MixOptions options = mix_of({1000, 1000}, {1, 0});
+  options.composition = Composition::kStratified;
+  options.samples_per_epoch = 1000;
+  options.schedule = {{.first = 300, .weights = {1, 1}},
+                      {.first = 500, .weights = {0, 1}}};
+  const auto order = made(options);
+
+  EXPECT_THAT(had_of(*order, 300), ElementsAre(300, 0));
+  EXPECT_THAT(had_of(*order, 500), ElementsAre(400, 100));
+  EXPECT_THAT(had_of(*order, 1000), ElementsAre(400, 600));
+  const Ids ids = ids_of(*order, 0);
+  EXPECT_EQ(std::set(ids.begin(), ids.end()).size(), 1000U);
+}
+
+TEST(MixedOrderTest, ARampHasTheIntegralOfItsWeights) {
+  MixOptions options = mix_of({100'000, 100'000}, {1, 0});
+  options.composition = Composition::kStratified;
+  options.samples_per_epoch = 100'000;
+  options.is_ramp = true;
+  options.schedule = {{.first = 64'000, .weights = {0, 1}}};
+  const auto order = made(options);
+
+  for (std::uint64_t stage = 0; stage <= 64; ++stage) {
+    const auto at = static_cast<double>(stage) / 64;
+    const double second = 64'000 * at * at / 2;
+    EXPECT_NEAR(static_cast<double>(had_of(*order, stage * 1000)[1]), second,
+                2 + static_cast<double>(stage) / 2)
+        << stage;
+  }
+}
+
+TEST(MixedOrderTest, RefusesASchedulesThatCannotBeMeant) {
+  const auto message_of = [](const MixOptions& options) {
+    const auto order =
+        MixedOrder::make(options, {.shuffle = Shuffle::kFull}, nullptr);
+    return order ? std::string() : std::string(order.error().message());
+  };
+  MixOptions options = mix_of({10, 10}, {1, 1});
+  options.schedule = {{.first = 5, .weights = {1, 0}}};
+  EXPECT_THAT(message_of(options), HasSubstr("never be exhausted"));
+  options.samples_per_epoch = 20;
+  EXPECT_EQ(message_of(options), "");
+  options.schedule.push_back({.first = 5, .weights = {1, 1}});
+  EXPECT_THAT(message_of(options), HasSubstr("samples rise"));
+  options.schedule[1] = {.first = 6, .weights = {0, 0}};
+  EXPECT_THAT(message_of(options), HasSubstr("weight 0 from sample 6"));
+}
+
 TEST(MixedOrderTest, RefusesWhatCannotBeMeant) {
   const auto message_of = [](const MixOptions& options) {
     const auto order =

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "leat/base/ids.h"
@@ -32,6 +33,15 @@ struct StepOptions {
   Tail tail = Tail::kKeep;
 };
 
+/// Rows of unequal size, in place of samples: an epoch is cut into these, and a
+/// step is so many of them.
+struct StepRows {
+  /// The end position of each row of the whole epoch, ascending, the last of
+  /// them N. Null: a row is a sample.
+  std::shared_ptr<const std::vector<std::uint64_t>> ends = nullptr;
+  std::uint64_t of_a_step = 1;  ///< Over all ranks.
+};
+
 /// A run of positions. Positions at or past `samples` (padding only) stand for
 /// position modulo `samples` and are not valid.
 struct StepSlice {
@@ -50,18 +60,16 @@ class Steps {
   /// The most samples, and the largest global batch.
   static constexpr std::uint64_t kMax = std::uint64_t{1} << 48;
 
-  /// With `ends`, steps of unequal size, for a single rank: the end position of
-  /// each step of the whole epoch, ascending, the last of them N. The tail then
-  /// has no meaning.
+  /// With rows, the global batch has no meaning, and a tail cannot be padded.
   ///
   /// Errors:
   ///   kInvalidArgument  G is 0 or not a multiple of W, rank >= W, start past
   ///                     the end, N or G above kMax, or a tail that is dropped
-  ///                     is the whole epoch; each says what to change; `ends`
-  ///                     with several ranks, or a start that is none of them
-  static Result<Steps> make(
-      const StepOptions& options,
-      std::shared_ptr<const std::vector<std::uint64_t>> ends = nullptr);
+  ///                     is the whole epoch; each says what to change; rows of
+  ///                     a step that do not divide among the ranks, or a start
+  ///                     that is the end of none
+  static Result<Steps> make(const StepOptions& options,
+                            const StepRows& rows = {});
 
   std::uint64_t count() const;
   /// The positions of this rank in `step`. REQUIRES: step < count().
@@ -74,19 +82,28 @@ class Steps {
   /// True if `step` has a full global batch of samples: neither cut short nor
   /// padded. REQUIRES: step < count().
   bool is_whole(std::uint64_t step) const;
+  /// Whether each rank gets something of `step`. REQUIRES: step < count().
+  bool has_some_for_all(std::uint64_t step) const;
   Rank rank() const { return options_.rank; }
   /// The delivered position after `step`: at most `samples`, the same on all
   /// ranks. REQUIRES: step < count().
   std::uint64_t position_after(std::uint64_t step) const;
 
  private:
-  explicit Steps(const StepOptions& options) : options_(options) {}
-  Result<void> begin_in_ends();
+  Steps(const StepOptions& options, StepRows rows)
+      : options_(options), rows_(std::move(rows)) {}
+  Result<void> begin_in_rows();
+  bool has_rows() const { return rows_.ends != nullptr; }
+  /// The rows of a step, of all ranks.
+  StepSlice rows_of(std::uint64_t step) const;
+  /// The first position of a row, or the end of the last one.
+  std::uint64_t begin_of(std::uint64_t row) const {
+    return row == first_row_ ? options_.start : (*rows_.ends)[row - 1];
+  }
 
   StepOptions options_;
-  std::shared_ptr<const std::vector<std::uint64_t>>
-      ends_;               // Null: global batches.
-  std::size_t first_ = 0;  // Into `ends_`: after the first step left.
+  StepRows rows_;
+  std::uint64_t first_row_ = 0;  ///< That is left.
 };
 
 }  // namespace leat

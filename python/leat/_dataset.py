@@ -425,12 +425,7 @@ class Dataset:
             raise InvalidArgument(
                 "concat: tokens of different dtypes, or some of them cut at documents (eos=)"
             )
-        if any(each.classes != joined.classes for each in datasets):
-            _log.info(
-                "concat: the classes differ, so labels are renumbered through the %d "
-                "names of all of them (`Dataset.classes` has the order)",
-                len(joined.classes),
-            )
+        say_if_merged("concat", datasets, joined)
         parts = [each._recipe for each in datasets]
         recipe = None
         if None not in parts:
@@ -662,6 +657,16 @@ class Dataset:
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}: {kind}" for name, kind in self.fields.items())
         return f"leat.Dataset({self.url!r}, {len(self)} samples, {fields})"
+
+
+def say_if_merged(how: str, datasets: Sequence[Dataset], joined: Any) -> None:
+    """Logs that labels of the engine's `joined` have other numbers than before."""
+    if any(each.classes != joined.classes for each in datasets):
+        _log.info(
+            "%s: the classes differ, so labels are renumbered through the %d "
+            "names of all of them (`Dataset.classes` has the order)",
+            how, len(joined.classes),
+        )  # fmt: skip
 
 
 def _sources(url: Source | Sequence[Source]) -> list[str]:

@@ -21,6 +21,8 @@ from leat._delivery import Collate, Delivery, Fields, Form, Output
 from leat._lateness import Lateness, OwnWork
 from leat._mix import Begin, Mix
 from leat._moved import MOVED
+from leat._pack import Pack
+from leat._packed import PackedOrder, PackRows, in_order, lengths_of, shuffled_by
 from leat._ranks import check_place, pace_of, place_of
 from leat._say import Introduction, classes_met, shown
 from leat._shuffle import DropLast, Order, Sampler, Shuffled, order_of
@@ -131,8 +133,9 @@ class Loader:
         order = order_of(train, shuffle, sampler, drop_last)
         self._is_placed = rank is not None
         rank, world_size = place_of(rank, world_size)
+        self._rows = None if order.pack is None else PackRows(order.pack)
         self._delivery = Delivery(
-            fields=fields, batch=batch, ops=ops, collate=collate, output=output,
+            fields=fields, batch=batch, ops=[*ops, self._rows] if self._rows else ops, collate=collate, output=output,
             pin_memory=pin_memory, device=device,
         )  # fmt: skip
         wanted = self._delivery.fields_wanted(order.columns)
@@ -182,6 +185,8 @@ class Loader:
         self._delivery.expect(self._native.field_names)
         if order.buckets is not None:
             self._sampled = _order.Sampled(self._in_buckets(order))
+        if order.pack is not None:
+            self._sampled = _order.Sampled(self._in_rows(order, order.pack))
         self._introduction: Introduction | None = None
         if self._native.rank == 0:
             drawn_by = _drawn_by(order, self._options["seed"])
@@ -248,10 +253,18 @@ class Loader:
         """Batches of a whole epoch on this rank. TypeError while the number is unknown."""
         if self._sampled is not None:
             self._sampled.expect(self._native)
-        length = self._native.length()
+        length = self._steps()
         if length is None:
             raise TypeError(f"this loader has no length yet; {self._why_not_yet()}")
         return length
+
+    def _steps(self) -> int | None:
+        if self._sampled is not None:
+            state = self.state_dict()
+            steps = self._sampled.steps(state["epoch"], self._options["drop_last"])
+            if steps is not None:
+                return steps
+        return self._native.length()
 
     @property
     def remaining(self) -> int:
@@ -294,7 +307,7 @@ class Loader:
             return False
         try:
             begin, is_another = self._dataset.begin_of(state, self.state_dict())
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError):
             return False  # The engine says what is missing.
         order = self._dataset.order_of(begin)
         if order != self._options["mix"] or is_another:
@@ -430,8 +443,16 @@ class Loader:
         assert buckets is not None
         return BucketOrder(
             buckets.sizes_of(self.dataset), buckets.count, step,
-            seed=self._options["seed"], shuffles=order.mixes_buckets,
+            seed=self._options["seed"], shuffles=order.mixes,
         )  # fmt: skip
+
+    def _in_rows(self, order: Order, pack: Pack) -> PackedOrder:
+        lengths = lengths_of(pack, self.dataset)
+        documents = shuffled_by(len(lengths), self._options["seed"]) if order.mixes else in_order(len(lengths))
+        packed = PackedOrder(pack, documents, lengths, self.state_dict()["global_batch_size"])
+        assert self._rows is not None
+        self._rows.expect(packed, self.world_size)
+        return packed
 
     def _to_batch(self, fields: list[tuple[str, Any]], place: tuple[int, ...]) -> Batch:
         dtypes = {} if self._dataset is None else self._dataset._dtypes
@@ -474,7 +495,9 @@ def _seed(seed: int) -> int:
 def _drawn_by(order: Order, seed: int) -> str:
     """The words for an order whose length nobody knows yet; empty for others."""
     if order.buckets is not None:
-        return "steps of like size" + (f", seed {seed}" if order.mixes_buckets else "")
+        return "steps of like size" + (f", seed {seed}" if order.mixes else "")
+    if order.pack is not None:
+        return f"rows of {order.pack.length:,} tokens" + (f", seed {seed}" if order.mixes else "")
     return "in a sampler's order" if order.sampler is not None else ""
 
 
@@ -493,7 +516,7 @@ def _order_options(order: Order, dataset: Dataset | None) -> dict[str, Any]:
         "weights": weights,
         "mix": dataset.order_of(Begin()) if isinstance(dataset, Mix) else None,
         "samples_per_epoch": drawn,
-        "sampler": order.sampler is not None or order.buckets is not None,
+        "sampler": any(each is not None for each in (order.sampler, order.buckets, order.pack)),
         "drop_last": order.drop_last,
         "pad": order.pad,
         "join": order.join,

@@ -10,7 +10,7 @@ import numpy as np
 
 from leat import _native
 from leat._arguments import checks_names
-from leat._dataset import Dataset
+from leat._dataset import Dataset, say_if_merged
 from leat._recipe import Recipe, options_said
 from leat.errors import InvalidArgument
 
@@ -31,14 +31,18 @@ class Source(NamedTuple):
     weight: float
     wanted: int
     """Samples of an epoch, if they are counted; else 0."""
+    outer: str
+    """Its name, or that of the mix that it came with,"""
+    share: float
+    """and its share of the weight of that."""
 
 
 class Mix(Dataset):
     """A `leat.Dataset` whose samples come by turns of its sources: see `leat.mix`."""
 
-    def _set_mix(self, sources: Sequence[Source], stop: Stop, composition: Composition, samples: int) -> None:
+    def _set_mix(self, sources: Sequence[Source], order: dict[str, Any]) -> None:
         self._mixed = list(sources)
-        self._order = {"stop": stop, "composition": composition, "samples_per_epoch": samples}
+        self._order = order
 
     @property
     def sources(self) -> list[str]:
@@ -78,7 +82,7 @@ class Mix(Dataset):
         return "".join(source.dataset.digest[:4] for source in self._mixed)
 
     def begin_of(self, state: dict[str, Any], mine: dict[str, Any]) -> tuple[Begin, bool]:
-        """Where the mix of a state began; or, if that was another mix, where this one goes on.
+        """Finds the begin of a state's mix; or, if that was another mix, the begin of this one.
 
         Returns:
             That, and whether it was another mix.
@@ -108,7 +112,7 @@ class Mix(Dataset):
 
 
 class Begin(NamedTuple):
-    """Where a mixed stream begins."""
+    """The begin of a mixed stream."""
 
     epoch: int = 0
     had: Mapping[str, int] = {}
@@ -122,6 +126,8 @@ def mix(
     stop: Stop | None = None,
     composition: Composition = "random",
     samples: int | None = None,
+    schedule: Mapping[int, Mapping[str, float]] | None = None,
+    ramp: bool = False,
     repeat: Mapping[str, float] | None = None,
     choose: Mapping[str, int] | None = None,
 ) -> Mix:
@@ -152,6 +158,12 @@ def mix(
             as evenly as can be: after any number of samples, each source has had its share
             to less than one sample. ``"per_source"`` draws a source for each step.
         samples: the samples of an epoch, in place of `stop`.
+        schedule: from a number of samples to the weights that hold from there on, by name:
+            ``{1_000_000: {"books": 0.2, "code": 0.8}}``. It counts the samples of the
+            stream over all epochs, from 0 on where a loader begins or goes on in another
+            mix.
+        ramp: True moves weights evenly from each point of the schedule to the next, in 64
+            stages; False changes them there at once.
         repeat: from a name to how often that source comes in an epoch, such as 2 or 0.5; 1
             for sources that it does not name. In place of weights.
         choose: from each name to the samples of that source in an epoch. In place of
@@ -170,6 +182,10 @@ def mix(
         raise InvalidArgument("repeat= and choose= say when an epoch ends; leave stop= and samples= out")
     if samples is not None and stop is not None:
         raise InvalidArgument("samples= and stop= both say when an epoch ends; give one of them")
+    if schedule is not None and not has_weights:
+        raise InvalidArgument("schedule= changes weights, and the sources have none; give each a weight to begin with")
+    if ramp and schedule is None:
+        raise InvalidArgument("ramp=True moves weights from one point of schedule= to the next, and there is none")
     if composition not in _COMPOSITIONS:
         raise InvalidArgument(f"composition={composition!r}; it is {_either(_COMPOSITIONS)}")
     if repeat is not None or choose is not None:
@@ -186,12 +202,21 @@ def mix(
         stop=stop if has_weights and samples is None else None,
         composition=composition,
         samples=samples,
+        schedule=None if schedule is None else {first: dict(weights) for first, weights in schedule.items()},
+        ramp=ramp,
         repeat=None if repeat is None else dict(repeat),
         choose=None if choose is None else dict(choose),
         weights=[part.weight for part in parts] if has_weights else None,
         names=[part.name for part in parts],
     )
-    return _joined(parts, stop, composition, samples or 0, said)
+    order = {
+        "stop": stop,
+        "composition": composition,
+        "samples_per_epoch": samples or 0,
+        "schedule": [] if schedule is None else _scheduled(parts, schedule),
+        "ramp": bool(ramp),
+    }
+    return _joined(parts, order, said)
 
 
 def make_again(recipes: Sequence[Dataset], options: dict[str, Any]) -> Mix:
@@ -223,7 +248,7 @@ def _parts_of(sources: Sources) -> list[Source]:
         given = -1.0 if weight is None else float(weight)
         if weight is None and len(inner) > 1:
             raise InvalidArgument(f"mix: source {name!r} is a mix, and needs a weight: give a tuple of both")
-        parts += [Source(part, each, given * share, 0) for part, each, share in inner]
+        parts += [Source(part, each, given * share, 0, name, share) for part, each, share in inner]
     lacks = [part.name for part in parts if part.weight < 0]
     if lacks and len(lacks) < len(parts):
         raise InvalidArgument(f"mix: source {lacks[0]!r} has no weight, and others have one; give all of them one")
@@ -263,9 +288,29 @@ def _counted(
     return counted
 
 
-def _joined(
-    parts: list[Source], stop: Stop, composition: Composition, samples: int, said: dict[str, Any]
-) -> Mix:
+def _scheduled(
+    parts: list[Source], schedule: Mapping[int, Mapping[str, float]]
+) -> list[tuple[int, list[float]]]:
+    """The points, with a weight for each source."""
+    if not isinstance(schedule, Mapping) or not schedule:
+        raise InvalidArgument(f"schedule={schedule!r}; it is a dict, from a number of samples to weights by name")
+    names = list(dict.fromkeys(part.outer for part in parts))
+    points = []
+    for first, weights in sorted(schedule.items()):
+        if isinstance(first, bool) or not isinstance(first, (int, np.integer)) or first < 1:
+            raise InvalidArgument(f"schedule= changes weights at {first!r}; it is a whole number of samples from 1 on")
+        if not isinstance(weights, Mapping) or set(weights) != set(names):
+            raise InvalidArgument(
+                f"schedule= has {weights!r} from sample {first} on; give a weight for each of {', '.join(names)}"
+            )
+        for name, weight in weights.items():
+            if not _is_number(weight) or not 0 <= weight < math.inf:
+                raise InvalidArgument(f"schedule= has the weight {weight!r} for {name!r}; it is a number from 0 on")
+        points.append((int(first), [float(weights[part.outer]) * part.share for part in parts]))
+    return points
+
+
+def _joined(parts: list[Source], order: dict[str, Any], said: dict[str, Any]) -> Mix:
     first = parts[0]
     for part in parts:
         if _FIELD in part.dataset.fields:
@@ -279,11 +324,12 @@ def _joined(
                 "fields= and columns= of from_manifest name the fields of a table"
             )
     native = _native.Dataset.join([part.dataset._native for part in parts], _FIELD)
+    say_if_merged("mix", [part.dataset for part in parts], native)
     recipes = [part.dataset._recipe for part in parts]
     recipe = None if None in recipes else Recipe("mix", tuple(recipes), said, native.digest)
     made = Mix._of(native, first.dataset._dtypes, recipe)
     assert isinstance(made, Mix)
-    made._set_mix(parts, stop, composition, samples)
+    made._set_mix(parts, order)
     return made
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from leat._agreement import JobStore
 from leat._buckets import BucketOrder
 from leat._dataset import Dataset
+from leat._packed import PackedOrder
 from leat.errors import InvalidArgument
 
 _MOST_EPOCH = 1 << 24
@@ -88,17 +89,28 @@ class Sampled:
         epoch = native.next_epoch()
         if hasattr(self._sampler, "set_epoch"):
             self._sampler.set_epoch(epoch)
+        ends, rows = np.empty(0, np.uint64), 1
         if isinstance(self._sampler, BucketOrder):
             order = self._sampler.order().astype(np.uint64)
+        elif isinstance(self._sampler, PackedOrder):
+            order, ends, rows = self._sampler.order(), self._sampler.ends(), self._sampler.rows_of_a_step
         else:
             order = numbers_of(self._sampler, samples)
         self._times += 1
         if met is not None:
-            self._compare(order, *met)
-        native.give_order(epoch, 0, order, np.empty(0, np.uint64), False)
+            self._compare(order, ends, *met)
+        native.give_order(epoch, 0, order, ends, False, rows)
 
-    def _compare(self, order: np.ndarray, store: Any, name: str) -> None:
-        mine = hashlib.blake2b(order.tobytes(), digest_size=16).hexdigest()
+    def steps(self, epoch: int, drops: bool) -> int | None:
+        """The steps of an epoch, if the engine cannot count them."""
+        if not isinstance(self._sampler, PackedOrder):
+            return None
+        self._sampler.set_epoch(epoch)
+        rows, each = len(self._sampler.ends()), self._sampler.rows_of_a_step
+        return rows // each if drops else -(-rows // each)
+
+    def _compare(self, order: np.ndarray, ends: np.ndarray, store: Any, name: str) -> None:
+        mine = hashlib.blake2b(order.tobytes() + ends.tobytes(), digest_size=16).hexdigest()
         key = f"leat/sampler/{name}/{self._times}"
         first = JobStore(store).ask(lambda store: store.compare_set(key, "", mine).decode())
         if first not in (None, mine):

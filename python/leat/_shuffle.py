@@ -8,6 +8,7 @@ from typing import Any, Literal, Optional, Union
 
 from leat._arguments import checks_names, count
 from leat._buckets import SizeBuckets
+from leat._pack import Pack
 from leat.errors import InvalidArgument
 
 Kind = Literal["auto", "full", "block", "stream"]
@@ -66,7 +67,7 @@ class WeightedSampler:
 
 Shuffled = Union[bool, Literal["full", "block", "stream"], Shuffle, None]
 
-Sampler = Union[Iterable[int], WeightedSampler, SizeBuckets, None]
+Sampler = Union[Iterable[int], WeightedSampler, SizeBuckets, Pack, None]
 
 DropLast = Union[bool, Literal["pad", "join"], None]
 
@@ -81,7 +82,9 @@ class Order:
     weighted: WeightedSampler | None
     sampler: Iterable[int] | None
     buckets: SizeBuckets | None
-    mixes_buckets: bool
+    pack: Pack | None
+    mixes: bool
+    """Buckets, or the documents that are packed."""
     drop_last: bool | None
     """None: as usual for that shuffle."""
     pad: bool
@@ -110,12 +113,16 @@ def order_of(
     drops = _drops(drop_last)
     weighted = sampler if isinstance(sampler, WeightedSampler) else None
     buckets = sampler if isinstance(sampler, SizeBuckets) else None
-    if buckets is not None and not isinstance(shuffle, (bool, type(None))):
+    pack = sampler if isinstance(sampler, Pack) else None
+    arranges = buckets is not None or pack is not None
+    if arranges and not isinstance(shuffle, (bool, type(None))):
         raise InvalidArgument(
-            f"shuffle={shuffle!r} and sampler= both say the order; beside a leat.SizeBuckets "
+            f"shuffle={shuffle!r} and sampler= both say the order; beside a leat.{type(sampler).__name__} "
             "it is True or False"
         )
-    if sampler is not None and buckets is None:
+    if pack is not None and drop_last == "pad":
+        raise InvalidArgument('drop_last="pad" fills a step with samples, and a step of leat.Pack has rows; leave it out')
+    if sampler is not None and not arranges:
         if shuffle is not None:
             raise InvalidArgument("shuffle= and sampler= both say the order; leave shuffle= out")
         shuffle = weighted is not None
@@ -131,16 +138,17 @@ def order_of(
     if train is False and drop_last is None:
         drops = False
     kind, window = _shuffled(shuffle)
-    mixes_buckets = buckets is not None and kind != "none"
-    if buckets is not None:
-        kind, drops = "none", mixes_buckets if drops is None else drops
+    mixes = arranges and kind != "none"
+    if arranges:
+        kind, drops = "none", mixes if drops is None else drops
     return Order(
         shuffle=kind,
         window=window,
         weighted=weighted,
-        sampler=None if weighted is not None or buckets is not None else sampler,
+        sampler=None if weighted is not None or arranges else sampler,
         buckets=buckets,
-        mixes_buckets=mixes_buckets,
+        pack=pack,
+        mixes=mixes,
         drop_last=drops,
         pad=drop_last == "pad",
         join=drop_last == "join",

@@ -140,6 +140,12 @@ MixOptions mix_of(const py::dict& given) {
                                                   : Composition::kPerSource;
   mix.samples_per_epoch = py::cast<std::uint64_t>(given["samples_per_epoch"]);
   mix.first_epoch = py::cast<std::uint64_t>(given["first_epoch"]);
+  mix.is_ramp = py::cast<bool>(given["ramp"]);
+  for (const py::handle one : given["schedule"]) {
+    const auto [first, weights] =
+        py::cast<std::pair<std::uint64_t, std::vector<double>>>(one);
+    mix.schedule.push_back({.first = first, .weights = weights});
+  }
   for (const py::handle one : given["sources"]) {
     const auto [name, samples, weight, wanted, begin] =
         py::cast<std::tuple<std::string, std::uint64_t, double, std::uint64_t,
@@ -242,13 +248,16 @@ std::unique_ptr<Loader> open_url(const std::string& url,
 
 void give_order(Loader& loader, std::uint64_t epoch, std::uint64_t first,
                 const Numbers<std::uint64_t>& samples,
-                const Numbers<std::uint64_t>& ends, bool starts) {
+                const Numbers<std::uint64_t>& ends, bool starts,
+                std::uint64_t rows_of_a_step) {
   const auto copy = [](const Numbers<std::uint64_t>& numbers) {
     const std::span<const std::uint64_t> span = span_of(numbers);
     return std::vector<std::uint64_t>(span.begin(), span.end());
   };
-  GivenEpoch order{
-      .first = first, .samples = copy(samples), .ends = copy(ends)};
+  GivenEpoch order{.first = first,
+                   .samples = copy(samples),
+                   .ends = copy(ends),
+                   .rows_of_a_step = rows_of_a_step};
   check_is_outside(loader, "iter()");
   // Ends a run, whose Python functions need the GIL.
   ok_or_raise([&] {
@@ -376,7 +385,8 @@ void bind_loader(py::module_& module) {
              }());
            })
       .def("give_order", &give_order, py::arg("epoch"), py::arg("first"),
-           py::arg("samples"), py::arg("ends"), py::arg("starts"))
+           py::arg("samples"), py::arg("ends"), py::arg("starts"),
+           py::arg("rows_of_a_step") = 1)
       .def("expect_order_of", &Loader::expect_order_of, WithoutGil())
       .def("next_epoch", &Loader::next_epoch, WithoutGil())
       .def("state", &Loader::state, WithoutGil())

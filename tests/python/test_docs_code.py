@@ -83,7 +83,7 @@ def test_order_tail_and_resume(pictures, small, fresh_cache):
         return [int(i) for batch in batches for i in batch["index"]]
 
     run_page("order.md", load=load, ids=ids, shards=small, leat=leat, os=os, json=json,
-             pytest=pytest)  # fmt: skip
+             pytest=pytest, pictures=pictures)  # fmt: skip
 
 
 @pytest.mark.parametrize("page", sorted(path.name for path in (DOCS / "coming-from").glob("[a-z]*.md")))
@@ -149,6 +149,14 @@ def test_how_to_sample(bucket):
     run_page("howto/sampling.md", into=page)
 
     assert len(drawn) == 7 and len(page["by_engine"]) == 5
+
+
+def test_how_to_mix(bucket):
+    seen = []
+    page: dict = {"train": seen.append}
+    run_page("howto/mixing.md", into=page)
+
+    assert len(seen) > 5 and len(page["again"].dataset) == 120
 
 
 def test_how_to_call_your_own_functions(pictures):

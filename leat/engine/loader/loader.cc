@@ -19,17 +19,6 @@ Error refuse(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));
 }
 
-/// The most samples that a step has.
-std::uint64_t largest_step(const GivenEpoch& given) {
-  std::uint64_t largest = 0;
-  std::uint64_t before = given.first;
-  for (const std::uint64_t end : given.ends) {
-    largest = std::max(largest, end - before);
-    before = end;
-  }
-  return largest;
-}
-
 }  // namespace
 
 Loader::Loader(std::unique_ptr<Machine> machine)
@@ -198,7 +187,10 @@ Result<void> Loader::give_order(std::uint64_t epoch, GivenEpoch given,
   LEAT_TRY_VOID(m.check_open());
   GivenOrder& told = *m.job.told_order;
   const std::uint64_t first = given.first;
-  const std::uint64_t largest = largest_step(given);
+  // Ranks share its memory evenly, though not its samples.
+  const std::uint64_t world = m.job.rank.world_size;
+  const std::uint64_t largest =
+      (given.largest_step() + world - 1) / world * world;
   LEAT_TRY_VOID(told.give(epoch, std::move(given)));
   const bool is_here = epoch == m.position.epoch;
   if (is_here && !m.position.resumed_order.empty() &&

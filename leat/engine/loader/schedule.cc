@@ -101,7 +101,7 @@ Result<Steps> Schedule::steps_of(std::uint64_t epoch,
                       .global_batch = global_batch_,
                       .rank = job_.rank,
                       .tail = job_.tail},
-                     drawn == nullptr ? nullptr : drawn->ends());
+                     drawn == nullptr ? StepRows{} : drawn->rows());
 }
 
 std::optional<std::uint64_t> Schedule::batches_of(std::uint64_t epoch,
@@ -121,6 +121,21 @@ Result<void> Schedule::check_steps(std::uint64_t epoch,
   return check_steps_of(epoch, from);
 }
 
+namespace {
+
+/// The last step may have too few rows for all ranks.
+Result<void> check_rows(const Steps& steps) {
+  const std::uint64_t count = steps.count();
+  if (count == 0) return {};
+  if (steps.has_some_for_all(count - 1)) return {};
+  return refuse(fmt::format(
+      "the last step has too few rows for {} ranks: some would get {} batches "
+      "and others {}. {}",
+      steps.rank().world_size, count, count - 1, kRemedies));
+}
+
+}  // namespace
+
 Result<void> Schedule::check_steps_of(std::uint64_t epoch,
                                       std::uint64_t from) const {
   const Result<Steps> steps = steps_of(epoch, from);
@@ -128,6 +143,12 @@ Result<void> Schedule::check_steps_of(std::uint64_t epoch,
   if (!steps) return steps.error();
   const std::uint64_t world = job_.rank.world_size;
   if (job_.tail != Tail::kKeep || job_.options.join || world == 1) return {};
+  if (job_.told_order != nullptr) {
+    if (const auto told = job_.told_order->epoch(epoch);
+        told != nullptr && told->rows().ends != nullptr) {
+      return check_rows(*steps);
+    }
+  }
   if (!samples) {
     return refuse(fmt::format(
         "drop_last=False of shards that are yet to be indexed: nobody knows "

@@ -55,15 +55,19 @@ void outdate(const OwnedFd& folder, const std::string& name,
 class FileStore final : public Store {
  public:
   FileStore(RootedFolder root, FileStoreOptions options)
-      : options_(options),
+      : options_(std::move(options)),
         root_(std::move(root)),
-        readers_("leat-file", std::max<std::size_t>(1, options.threads)) {}
+        readers_(options_.readers != nullptr
+                     ? options_.readers
+                     : std::make_shared<Executor>(
+                           "leat-file",
+                           std::max<std::size_t>(1, options_.threads))) {}
 
   ~FileStore() override { LEAT_CHECK(reads_ == 0); }
 
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override {
     ++reads_;
-    readers_.submit(
+    readers_->submit(
         0, [this, request = std::move(request), stop = std::move(stop),
             done = std::move(done)](std::size_t) {
           Result<void> result = read_now(request, stop);
@@ -118,7 +122,7 @@ class FileStore final : public Store {
   Mutex mutex_;
   std::optional<PausedWalk> paused_ LEAT_GUARDED_BY(mutex_);
 
-  Executor readers_;  // Last: joined before the rest dies.
+  std::shared_ptr<Executor> readers_;  // Last: joined before the rest dies.
 };
 
 Result<void> FileStore::read_now(const ReadRequest& request,

@@ -5,13 +5,17 @@
 #include <string>
 
 #include "leat/base/result.h"
+#include "leat/runtime/executor.h"
 #include "leat/store/store.h"
 
 namespace leat {
 
 struct FileStoreOptions {
+  static constexpr std::size_t kUsualThreads = 4;
   /// Threads that read; each waits for one disk request at a time.
-  std::size_t threads = 4;
+  std::size_t threads = kUsualThreads;
+  /// Reads in place of these, for several stores; null: they have their own.
+  std::shared_ptr<Executor> readers = nullptr;
   std::size_t most_keys_per_page = 10'000;
 };
 

@@ -17,8 +17,8 @@ namespace leat {
 class JoinedStore final : public Store {
  public:
   struct Part {
-    std::unique_ptr<Store> store;
-    std::string prefix;  ///< Precedes every key of this part.
+    std::shared_ptr<Store> store;  ///< Parts of one bucket may share one.
+    std::string prefix;            ///< Precedes every key of this part.
   };
 
   /// REQUIRES: at least one part.
