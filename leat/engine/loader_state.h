@@ -12,7 +12,7 @@
 
 namespace leat {
 
-/// Where the sources of a mix stand, by source.
+/// The progress of a mix, by source.
 struct MixState {
   std::vector<std::string> sources;
   std::vector<std::uint64_t> had;    ///< Samples that came before the position.

@@ -1,4 +1,4 @@
-// Whose turn it is at each position of several sources that share a stream.
+// Gives each position of a stream to one of several sources, by weight.
 #pragma once
 #include <array>
 #include <cstdint>

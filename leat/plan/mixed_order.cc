@@ -194,7 +194,7 @@ class MixedEpoch final : public DrawnEpoch {
     std::uint32_t source;
     std::uint64_t number;  ///< Through all laps.
     std::uint64_t place;   ///< In the lap.
-    EpochOrder order;      ///< Of the lap.
+    EpochOrder order;      ///< The lap's.
   };
 
   Found find(std::uint64_t position) const {

@@ -75,7 +75,7 @@ struct MixOptions {
 /// beside it, do not change a source's own order, so a stream can go on with
 /// others from where each source stopped: `MixSource::begin`.
 ///
-/// Where sources are shuffled in blocks, their pieces can be read whole, and by
+/// The pieces of sources that are shuffled in blocks can be read whole, and by
 /// any number of ranks: see has_lanes() of DrawnEpoch.
 ///
 /// Threads: any.
