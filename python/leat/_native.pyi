@@ -186,6 +186,30 @@ class PeerServer:
     @property
     def pid(self) -> int: ...
 
+def pack(
+    lengths: np.ndarray,
+    *,
+    capacity: int,
+    method: str,
+    bins: int,
+    max_sequences: int,
+    long_documents: str,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]: ...
+def fill_packed(
+    values: np.ndarray,
+    documents: np.ndarray,
+    samples: np.ndarray,
+    begins: np.ndarray,
+    lengths: np.ndarray,
+    offsets: np.ndarray,
+    *,
+    capacity: int,
+    pad_token: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]: ...
+def balance(
+    costs: np.ndarray, *, ranks: int, micro_batches: int, equal_counts: bool
+) -> tuple[np.ndarray, np.ndarray]: ...
+def mixed_documents(mix: dict[str, Any], seed: int, is_shuffled: bool, epoch: int) -> np.ndarray: ...
 def cache_policies() -> list[tuple[str, bool]]: ...
 def launched() -> tuple[int, int, int]: ...
 def usable_cores() -> int: ...
