@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from leat._dataset import Dataset
     from leat._loader import Loader
     from leat._mix import mix
+    from leat._pack import Pack
     from leat._ragged import Ragged
     from leat._shuffle import Shuffle, WeightedSampler
     from leat._storage import StorageOptions
@@ -50,6 +51,7 @@ __all__ = [
     "InvalidArgument",
     "Loader",
     "NotFound",
+    "Pack",
     "PermissionDenied",
     "Ragged",
     "ResourceExhausted",
@@ -75,6 +77,7 @@ _PLACES = {
     "Cache": "_cache",
     "Dataset": "_dataset",
     "Loader": "_loader",
+    "Pack": "_pack",
     "Ragged": "_ragged",
     "Shuffle": "_shuffle",
     "SizeBuckets": "_buckets",

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, Union
 
+import numpy as np
+
 from leat import _log, _native, _order, _parquet, ops as _ops
 from leat._agreement import compare_ranks
 from leat._arguments import checks_names, count
@@ -22,7 +24,7 @@ from leat._lateness import Lateness, OwnWork
 from leat._mix import Begin, Mix
 from leat._moved import MOVED
 from leat._pack import Pack
-from leat._packed import PackedOrder, PackRows, in_order, lengths_of, shuffled_by
+from leat._packed import PackedOrder, PackRows, lengths_of, shuffled
 from leat._ranks import check_place, pace_of, place_of
 from leat._say import Introduction, classes_met, shown
 from leat._shuffle import DropLast, Order, Sampler, Shuffled, order_of
@@ -305,6 +307,8 @@ class Loader:
         sources stopped, and returns True."""
         if not isinstance(self._dataset, Mix) or not isinstance(state, dict) or state.get("drawn_by") != "mix":
             return False
+        if self._options["mix"] is None:
+            return False  # Its documents are packed.
         try:
             begin, is_another = self._dataset.begin_of(state, self.state_dict())
         except (KeyError, TypeError):
@@ -447,9 +451,17 @@ class Loader:
         )  # fmt: skip
 
     def _in_rows(self, order: Order, pack: Pack) -> PackedOrder:
-        lengths = lengths_of(pack, self.dataset)
-        documents = shuffled_by(len(lengths), self._options["seed"]) if order.mixes else in_order(len(lengths))
-        packed = PackedOrder(pack, documents, lengths, self.state_dict()["global_batch_size"])
+        seed, dataset = self._options["seed"], self.dataset
+
+        def documents_of(epoch: int) -> np.ndarray:
+            if isinstance(dataset, Mix):
+                return _native.mixed_documents(dataset.order_of(Begin()), seed, order.mixes, epoch)
+            return shuffled(len(dataset), seed, epoch) if order.mixes else np.arange(len(dataset))
+
+        packed = PackedOrder(
+            pack, lengths_of(pack, dataset), self.state_dict()["global_batch_size"],
+            documents_of=documents_of, seed=seed if order.mixes else None,
+        )  # fmt: skip
         assert self._rows is not None
         self._rows.expect(packed, self.world_size)
         return packed
@@ -497,7 +509,7 @@ def _drawn_by(order: Order, seed: int) -> str:
     if order.buckets is not None:
         return "steps of like size" + (f", seed {seed}" if order.mixes else "")
     if order.pack is not None:
-        return f"rows of {order.pack.length:,} tokens" + (f", seed {seed}" if order.mixes else "")
+        return f"rows of {order.pack.capacity:,} tokens" + (f", seed {seed}" if order.mixes else "")
     return "in a sampler's order" if order.sampler is not None else ""
 
 
@@ -514,7 +526,7 @@ def _order_options(order: Order, dataset: Dataset | None) -> dict[str, Any]:
         "shuffle": order.shuffle,
         "shuffle_window": order.window,
         "weights": weights,
-        "mix": dataset.order_of(Begin()) if isinstance(dataset, Mix) else None,
+        "mix": dataset.order_of(Begin()) if isinstance(dataset, Mix) and order.pack is None else None,
         "samples_per_epoch": drawn,
         "sampler": any(each is not None for each in (order.sampler, order.buckets, order.pack)),
         "drop_last": order.drop_last,

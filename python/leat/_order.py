@@ -67,8 +67,9 @@ class Sampled:
             If it has ``set_epoch``, that is called first.
     """
 
-    def __init__(self, sampler: Iterable[int]) -> None:
-        check_sampler(sampler)
+    def __init__(self, sampler: Iterable[int] | PackedOrder) -> None:
+        if not isinstance(sampler, PackedOrder):
+            check_sampler(sampler)
         self._sampler = sampler
         self._times = 0  # That an epoch was begun.
 

@@ -7,84 +7,129 @@ from typing import Any
 
 import numpy as np
 
-from leat import _native
 from leat._dataset import Dataset
-from leat._pack import Pack
+from leat._pack import Pack, Rows
+from leat._ragged import Ragged
 from leat.errors import InvalidArgument
 from leat.ops._mix import BatchFunction, BatchOp, _like
 from leat.ops._op import fail
+
+_WINDOW = 1 << 16
+"""Documents that are packed together."""
+_MOST_WINDOWS = 1 << 32
+_ROWS_STREAM = 1 << 63
+"""Keeps the order of rows apart from the order of documents."""
 
 
 class PackedOrder:
     """The rows of each epoch, as documents by position: see `leat.Pack`.
 
     Args:
-        documents_of: the documents of an epoch, in the order in which they are packed.
-        lengths: tokens of each document of the dataset.
+        pack: the rule.
+        lengths: the tokens of each document.
         rows_of_a_step: over all ranks.
+        documents_of: the documents of an epoch, in the order in which they are packed.
+        seed: with the epoch, draws the order of rows within a window; None keeps it.
     """
 
     def __init__(
-        self, pack: Pack, documents_of: Callable[[int], np.ndarray], lengths: np.ndarray, rows_of_a_step: int
+        self,
+        pack: Pack,
+        lengths: np.ndarray,
+        rows_of_a_step: int,
+        *,
+        documents_of: Callable[[int], np.ndarray],
+        seed: int | None,
     ) -> None:
         self._pack = pack
-        self._documents_of = documents_of
         self._lengths = lengths
+        self._documents_of = documents_of
+        self._seed = seed
         self.rows_of_a_step = rows_of_a_step
         self._epoch = -1
-        self._documents = np.empty(0, np.uint64)
-        self._begins = np.empty(0, np.uint64)
-        self._sizes = np.empty(0, np.uint32)
-        self._ends = np.empty(0, np.uint64)
+        self._rows = _joined(pack, [])
 
     def set_epoch(self, epoch: int) -> None:
         """Packs the documents of an epoch, unless that is done."""
         if epoch == self._epoch:
             return
         documents = self._documents_of(epoch)
-        places, begins, sizes, offsets = self._pack.rows(self._lengths[documents])
-        self._documents = documents[places].astype(np.uint64)
-        self._begins, self._sizes, self._ends = begins, sizes, offsets[1:].astype(np.uint64)
-        self._epoch = epoch
+        windows = []
+        for first in range(0, len(documents), _WINDOW):
+            window = documents[first : first + _WINDOW]
+            rows = self._pack.rows(self._lengths[window])
+            order = np.arange(len(rows))
+            if self._seed is not None:
+                # Rows close early if they have long documents: mixed, they come alike.
+                order = shuffled(len(rows), self._seed, _ROWS_STREAM + epoch * _MOST_WINDOWS + first // _WINDOW)
+            windows.append(_reordered(rows, window, order))
+        self._rows, self._epoch = _joined(self._pack, windows), epoch
 
     def order(self) -> np.ndarray:
-        """The documents by position; one that was cut comes once for each part."""
-        return self._documents
+        """The document at each position; one that was cut comes once for each piece."""
+        return self._rows.samples.astype(np.uint64)
 
     def ends(self) -> np.ndarray:
         """The end position of each row."""
-        return self._ends
+        return self._rows.offsets[1:].astype(np.uint64)
 
-    def pieces_at(
-        self, epoch: int, position: int, rank: int, world_size: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The rows that a rank has in the step at a position.
-
-        Returns:
-            For each document of the rank's batch where its part begins, and how long it is;
-            and where rows begin among them, and end.
-        """
+    def rows_at(self, epoch: int, position: int, rank: int, world_size: int) -> Rows:
+        """The rows of a rank in the step at a position; their documents are numbered by piece."""
         self.set_epoch(epoch)
-        first = int(np.searchsorted(self._ends, position, side="right"))
-        rows = min(self.rows_of_a_step, len(self._ends) - first)
+        offsets = self._rows.offsets
+        first = int(np.searchsorted(offsets, position))
+        rows = min(self.rows_of_a_step, len(self._rows) - first)
         share, longer = divmod(rows, world_size)
         mine = first + rank * share + min(rank, longer)
-        end = mine + share + (rank < longer)
-        edges = np.concatenate(([0], self._ends))[mine : end + 1].astype(np.int64)
+        edges = offsets[mine : mine + share + (rank < longer) + 1]
         part = slice(edges[0], edges[-1])
-        return self._begins[part], self._sizes[part], edges - edges[0]
+        return Rows(
+            self._pack.capacity,
+            np.arange(edges[-1] - edges[0]),
+            self._rows.begins[part],
+            self._rows.lengths[part],
+            edges - edges[0],
+        )
+
+
+def shuffled(count: int, seed: int, stream: int) -> np.ndarray:
+    """The numbers below `count`, in an order of (seed, stream)."""
+    # Philox and a sort of its numbers: the same in all versions of NumPy.
+    bits = np.random.Philox(key=np.array([seed, stream % 2**64], np.uint64))
+    return np.argsort(bits.random_raw(count), kind="stable")
+
+
+def _joined(pack: Pack, windows: list[Rows]) -> Rows:
+    """The rows of all windows, one after the other."""
+    none = np.empty(0, np.int64)
+    ends = np.cumsum([0, *(int(rows.offsets[-1]) for rows in windows)])
+    offsets = [rows.offsets[1:] + first for rows, first in zip(windows, ends)]
+    return Rows(
+        pack.capacity,
+        np.concatenate([none, *(rows.samples for rows in windows)]),
+        np.concatenate([none, *(rows.begins for rows in windows)]),
+        np.concatenate([none, *(rows.lengths for rows in windows)]),
+        np.concatenate([np.zeros(1, np.int64), *offsets]),
+    )
+
+
+def _reordered(rows: Rows, documents: np.ndarray, order: np.ndarray) -> Rows:
+    """The rows in another order, with documents in place of their numbers in the window."""
+    sizes = np.diff(rows.offsets)[order]
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    pieces = np.arange(offsets[-1]) + np.repeat(rows.offsets[:-1][order] - offsets[:-1], sizes)
+    return Rows(rows.capacity, documents[rows.samples[pieces]], rows.begins[pieces], rows.lengths[pieces], offsets)
 
 
 class PackRows(BatchOp):
     """Lays the documents of a batch in rows, as a `PackedOrder` says."""
 
     def __init__(self, pack: Pack) -> None:
-        self._tokens = pack.tokens
-        self._capacity = pack.length
+        self._pack = pack
         self.adds = pack.adds
         self._order: PackedOrder | None = None
         self._world_size = 1
-        super().__init__({"length": pack.length, "tokens": pack.tokens, "adds": list(pack.adds)}, None, None)
+        super().__init__({"capacity": pack.capacity, "tokens": pack.tokens, "adds": list(pack.adds)}, None, None)
 
     def expect(self, order: PackedOrder, world_size: int) -> None:
         """From now on batches are of that order."""
@@ -94,26 +139,25 @@ class PackRows(BatchOp):
         def call(batch: Any, kind: str, numbers: tuple[int, ...]) -> Any:
             _, epoch, position, rank = numbers
             assert self._order is not None
-            return self.laid_out(batch, self._order.pieces_at(epoch, position, rank, self._world_size))
+            return self._laid_out(batch, self._order.rows_at(epoch, position, rank, self._world_size))
 
         return call
 
-    def laid_out(self, batch: dict[str, Any], pieces: tuple[np.ndarray, np.ndarray, np.ndarray]) -> dict[str, Any]:
-        ragged = batch.get(self._tokens)
-        if ragged is None or not hasattr(ragged, "offsets"):
-            fail(self, f"the batch has no documents {self._tokens!r}; it has {', '.join(batch)}")
+    def _laid_out(self, batch: dict[str, Any], rows: Rows) -> dict[str, Any]:
+        tokens = self._pack.tokens
+        documents = batch.get(tokens)
+        if not isinstance(documents, Ragged):
+            fail(self, f"the batch has no documents {tokens!r}; it has {', '.join(batch)}")
         for name in self.adds:
             if name in batch:
                 fail(self, f"the batch has a field {name!r} already")
-        values = ragged.values.cpu() if hasattr(ragged.values, "cpu") else ragged.values
-        begins, sizes, rows = pieces
-        made = _native.lay_out_rows(
-            np.asarray(values), np.asarray(ragged.offsets), begins, sizes, rows, self._capacity, list(self.adds)
-        )
-        tokens, *added = made
-        laid = {**batch, self._tokens: _like(ragged.values, tokens)}
-        for name, value in zip(self.adds, added):
-            laid[name] = value if name == "max_seqlen" else _like(ragged.values, value)
+        values = documents.values
+        offsets = np.asarray(documents.offsets.cpu() if hasattr(documents.offsets, "cpu") else documents.offsets)
+        on_host = Ragged(values.cpu() if hasattr(values, "cpu") else np.asarray(values), offsets)
+        made = rows.arrays(on_host, self._pack.pad_token)
+        laid = {**batch, tokens: _like(values, made["tokens"])}
+        for name in self.adds:
+            laid[name] = made[name] if name == "max_seqlen" else _like(values, made[name])
         return laid
 
 
@@ -126,23 +170,7 @@ def lengths_of(pack: Pack, dataset: Dataset) -> np.ndarray:
     rows = dataset._dtypes.get(pack.tokens)
     if rows is None or not rows.is_ragged:
         raise InvalidArgument(
-            f"leat.Pack packs documents of tokens, and {pack.tokens!r} of this dataset has none; give "
+            f"leat.Pack packs documents of tokens, and the field {pack.tokens!r} of this dataset has none; give "
             "leat.Dataset.tokens(…, eos=…), whose samples are documents"
         )
     return dataset.lengths(pack.tokens) // rows.dtype.itemsize
-
-
-def shuffled_by(documents: int, seed: int) -> Callable[[int], np.ndarray]:
-    """All documents in an order of (seed, epoch)."""
-
-    def order(epoch: int) -> np.ndarray:
-        # Philox and a sort of its numbers: the same in all versions of NumPy.
-        bits = np.random.Philox(key=np.array([seed, epoch], np.uint64))
-        return np.argsort(bits.random_raw(documents), kind="stable")
-
-    return order
-
-
-def in_order(documents: int) -> Callable[[int], np.ndarray]:
-    """All documents as they are numbered, in each epoch."""
-    return lambda epoch: np.arange(documents)

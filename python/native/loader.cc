@@ -159,6 +159,35 @@ MixOptions mix_of(const py::dict& given) {
   return mix;
 }
 
+/// The samples of an epoch of a mix, by position. Each source is shuffled in
+/// full, or comes as it lies.
+py::array_t<std::int64_t> mixed_documents(const py::dict& mix,
+                                          std::uint64_t seed, bool is_shuffled,
+                                          std::uint64_t epoch) {
+  MixOptions options = mix_of(mix);
+  if (options.composition == Composition::kPerSource) {
+    raise_python(Error(ErrorCode::kInvalidArgument,
+                       "composition=\"per_source\" gives whole steps to a "
+                       "source, and leat.Pack makes rows of all; give "
+                       "\"random\" or \"stratified\""));
+  }
+  const auto order = value_or_raise(MixedOrder::make(
+      std::move(options),
+      {.shuffle = is_shuffled ? Shuffle::kFull : Shuffle::kNone, .seed = seed},
+      nullptr));
+  const auto its = order->epoch(epoch);
+  if (its == nullptr) {
+    raise_python(Error(ErrorCode::kInvalidArgument, "a mix has no such epoch"));
+  }
+  py::array_t<std::int64_t> documents(static_cast<py::ssize_t>(its->size()));
+  std::int64_t* const into = documents.mutable_data();
+  const py::gil_scoped_release unlocked;
+  for (std::uint64_t p = 0; p < its->size(); ++p) {
+    into[p] = static_cast<std::int64_t>(its->at(p).value);
+  }
+  return documents;
+}
+
 /// The options beside `shuffle` that decide the order.
 void take_order(const py::dict& given, LoaderOptions& options) {
   options.is_given = py::cast<bool>(given["sampler"]);
@@ -451,6 +480,8 @@ void bind_loader(py::module_& module) {
         loader.close();
       });
   module.def("cache_policies", &cache_policies);
+  module.def("mixed_documents", &mixed_documents, py::arg("mix"),
+             py::arg("seed"), py::arg("is_shuffled"), py::arg("epoch"));
 }
 
 }  // namespace leat

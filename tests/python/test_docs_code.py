@@ -159,6 +159,16 @@ def test_how_to_mix(bucket):
     assert len(seen) > 5 and len(page["again"].dataset) == 120
 
 
+def test_how_to_pack(bucket):
+    rng = np.random.default_rng(1)
+    documents = [[*rng.integers(1, 60_000, int(rng.integers(1, 6000))), 0] for _ in range(60)]
+    write(pathlib.Path("served/bucket/corpus/train.bin"), np.array(sum(documents, []), "<u2").tobytes())
+    page: dict = {}
+    run_page("howto/packing.md", into=page)
+
+    assert page["tokens"].shape == (4, 4096)
+
+
 def test_how_to_call_your_own_functions(pictures):
     page: dict = {}
     run_page("howto/your-own-functions.md", into=page)

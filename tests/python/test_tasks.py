@@ -49,6 +49,8 @@ SAYS = {
     "size_buckets": r"padding: 7% without buckets, 3% with them",
     "speech": r"torch.float32, 5 recordings, [2-5] lengths",
     "two_classes": r"57 of 85: \['ant', 'cat'\]",
+    "mix_datasets": r"\{'day': 300, 'night': 100\} of \['ant', 'bee', 'cat', 'dog'\]",
+    "rows_of_documents": r"\d+ rows, \d+% padding, loss \d\.\d",
     "two_folders": r"105 of \['ant', 'bee', 'cat', 'dog'\]",
     "two_views": r"two views of 16, all different: True",
     "unequal_sizes": r"8 photographs of \d sizes",

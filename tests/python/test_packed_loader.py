@@ -1,0 +1,182 @@
+"""Documents packed into rows of one length: exact, at any number of ranks."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+import leat
+from small_datasets import write
+
+EOS = 0
+ROW = 64
+USUAL = {"train": True, "fields": ("tokens",), "output": "numpy"}
+ADDS = ("segment_ids", "positions", "labels", "cu_seqlens", "max_seqlen")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """400 documents of 1 to 60 tokens; the n-th has n in two of its tokens, and ends with EOS."""
+    folder = tmp_path_factory.mktemp("documents")
+    rng = np.random.default_rng(2)
+    for part in range(4):
+        documents = []
+        for number in range(part * 100, part * 100 + 100):
+            tokens = rng.integers(1000, 2000, int(rng.integers(0, 60)))
+            documents += [*tokens.tolist(), number + 1, EOS]
+        write(folder / f"{part}.bin", np.array(documents, "<u2").tobytes())
+    return leat.Dataset.tokens(folder, dtype="uint16", seq_len=4096, eos=EOS)
+
+
+def documents_of(corpus) -> list[list[int]]:
+    return [corpus[number]["tokens"].tolist() for number in range(len(corpus))]
+
+
+def parts_of(tokens: np.ndarray, segment_ids: np.ndarray) -> list[list[int]]:
+    """The documents of a row, by their ids."""
+    return [tokens[segment_ids == number].tolist() for number in range(1, int(segment_ids.max()) + 1)]
+
+
+def rows_of(loader) -> list[tuple[np.ndarray, ...]]:
+    return [rows for batch in loader for rows in zip(*batch)]
+
+
+@pytest.mark.parametrize("method", ["best_fit", "first_fit"])
+def test_an_epoch_has_each_document_once_and_rows_are_full(corpus, method):
+    pack = leat.Pack(ROW, method=method)
+    with leat.Loader(corpus, batch_size=4, sampler=pack, drop_last=False, epochs=1, **USUAL) as loader:
+        rows = rows_of(loader)
+    found = [part for tokens, segment_ids, _ in rows for part in parts_of(tokens, segment_ids)]
+    assert sorted(found) == sorted(documents_of(corpus))
+    tokens = sum(map(len, found))
+    assert tokens / (len(rows) * ROW) > 0.93  # 0.81 with one open row.
+    for tokens, segment_ids, positions in rows:
+        assert tokens.shape == segment_ids.shape == positions.shape == (ROW,)
+        for number in range(1, int(segment_ids.max()) + 1):
+            assert positions[segment_ids == number].tolist() == list(range((segment_ids == number).sum()))
+
+
+def test_concat_then_split_fills_each_row(corpus):
+    pack = leat.Pack(ROW, method="concat_then_split")
+    with leat.Loader(corpus, batch_size=2, sampler=pack, drop_last=False, epochs=1, **USUAL) as loader:
+        rows = rows_of(loader)
+    assert sum((segment_ids == 0).any() for _, segment_ids, _ in rows) <= 1  # The epoch's last row.
+    told = np.concatenate([tokens[segment_ids > 0] for tokens, segment_ids, _ in rows])
+    assert sorted(told.tolist()) == sorted(token for document in documents_of(corpus) for token in document)
+
+
+def test_what_flash_attention_and_a_loss_take(corpus):
+    pack = leat.Pack(ROW, adds=ADDS)
+    with leat.Loader(corpus, batch_size=4, sampler=pack, epochs=1, batch="dict", **USUAL) as loader:
+        batch = next(iter(loader))
+    tokens, labels, cu_seqlens = batch["tokens"], batch["labels"], batch["cu_seqlens"]
+    assert labels.dtype == np.int64 and cu_seqlens.dtype == np.int32
+    for row in range(4):
+        for part in range(1, int(batch["segment_ids"][row].max()) + 1):
+            its = batch["segment_ids"][row] == part
+            assert labels[row][its][:-1].tolist() == tokens[row][its][1:].tolist()
+            # A document that goes on in another row has a label there, too.
+            assert labels[row][its][-1] == -100 or labels[row][its][-1] > 0
+        assert (labels[row][batch["segment_ids"][row] == 0] == -100).all()
+    assert cu_seqlens[0] == 0 and (np.diff(cu_seqlens) > 0).all()
+    assert int(batch["max_seqlen"]) == np.diff(cu_seqlens).max()
+
+
+def steps_of(make, world: int, skipped: int, steps: int, state) -> list[list[list[int]]]:
+    """The rows of each step, over all ranks."""
+    found: list[list[list[int]]] = [[] for _ in range(steps)]
+    for rank in range(world):
+        with make(rank=rank, world_size=world) as loader:
+            if state is not None:
+                loader.load_state_dict(state)
+            batches = (batch for _ in itertools.count() for batch in loader)
+            for number, batch in enumerate(itertools.islice(batches, skipped, skipped + steps)):
+                found[number] += batch[0].tolist()
+    return found
+
+
+def test_any_number_of_ranks_gets_the_same_rows_and_resumes_them(corpus):
+    def make(**rank):
+        return leat.Loader(corpus, global_batch_size=24, sampler=leat.Pack(ROW), seed=3, **USUAL, **rank)
+
+    with make(rank=0, world_size=1) as loader:
+        assert len(loader) == len(list(loader)) >= 6
+    whole = steps_of(make, 1, 0, 16, None)
+    assert all(len(rows) == 24 for rows in whole)
+    for world, stop in ((2, 3), (3, 9), (4, 1), (8, 5)):
+        assert steps_of(make, world, 0, 16, None) == whole
+        with make(rank=0, world_size=1) as loader:
+            batches = (batch for _ in itertools.count() for batch in loader)
+            for _ in itertools.islice(batches, stop):
+                pass
+            state = json.loads(json.dumps(loader.state_dict()))
+        assert steps_of(make, world, 0, 16 - stop, state) == whole[stop:], world
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    """Two corpora, of tokens below and above 5,000."""
+    sources = {}
+    for name, first, weight in (("low", 1000, 0.25), ("high", 5000, 0.75)):
+        folder = tmp_path_factory.mktemp(name)
+        rng = np.random.default_rng(first)
+        tokens = [token for _ in range(150) for token in [*rng.integers(first, first + 900, int(rng.integers(3, 60))), EOS]]
+        write(folder / "a.bin", np.array(tokens, "<u2").tobytes())
+        sources[name] = (leat.Dataset.tokens(folder, dtype="uint16", seq_len=4096, eos=EOS), weight)
+    return leat.mix(sources, samples=2000)
+
+
+def test_a_mix_is_packed_by_its_weights_at_any_number_of_ranks(both):
+    def make(**rank):
+        return leat.Loader(both, global_batch_size=24, sampler=leat.Pack(ROW, adds=()), **USUAL, **rank)
+
+    whole = steps_of(make, 1, 0, 20, None)
+    for world in (2, 8):
+        assert steps_of(make, world, 0, 20, None) == whole
+    tokens = np.array(whole).ravel()
+    assert 0.7 < (tokens > 4999).sum() / (tokens > 999).sum() < 0.8
+    with make(rank=0, world_size=1) as loader:
+        running = iter(loader)
+        for _ in range(7):
+            next(running)
+        state = json.loads(json.dumps(loader.state_dict()))
+    assert steps_of(make, 4, 0, 13, state) == whole[7:]
+
+
+def test_epochs_pack_anew_and_seeds_tell_them_apart(corpus):
+    def first_rows(epoch: int, seed: int) -> list[list[int]]:
+        with leat.Loader(corpus, batch_size=8, sampler=leat.Pack(ROW), seed=seed, **USUAL) as loader:
+            loader.set_epoch(epoch)
+            return next(iter(loader))[0].tolist()
+
+    assert first_rows(0, 0) == first_rows(0, 0)
+    assert first_rows(0, 0) != first_rows(1, 0) != first_rows(0, 1)
+
+
+def test_a_document_longer_than_a_row(tmp_path):
+    write(tmp_path / "a.bin", np.array([*range(1, 100), EOS, 7, EOS], "<u2").tobytes())
+    corpus = leat.Dataset.tokens(tmp_path, dtype="uint16", seq_len=4096, eos=EOS)
+    with leat.Loader(corpus, batch_size=1, sampler=leat.Pack(40), drop_last=False, epochs=1, **USUAL) as loader:
+        found = [part for row in rows_of(loader) for part in parts_of(*row[:2])]
+    assert sorted(map(len, found)) == [2, 20, 40, 40]
+    assert sum(found, []).count(7) >= 1 and sorted(sum(found, [])) == sorted([*range(1, 100), EOS, 7, EOS])
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"sampler": leat.Pack(8), "drop_last": "pad"}, "a step of leat.Pack has rows"),
+        ({"sampler": leat.Pack(8), "shuffle": "block", "train": None}, "leat.Pack"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(corpus, options, words):
+    with pytest.raises(leat.InvalidArgument, match=words):
+        leat.Loader(corpus, batch_size=2, **{**USUAL, **options})
+
+
+def test_a_dataset_without_documents_is_refused(pictures):
+    with pytest.raises(leat.InvalidArgument, match="eos="):
+        leat.Loader(pictures, batch_size=2, train=True, sampler=leat.Pack(8))
