@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Union
@@ -21,6 +22,7 @@ Sources = Mapping[str, Union[Dataset, "tuple[Dataset, float]"]]
 _STOPS = ("first_exhausted", "all_exhausted", "all_exhausted_without_replacement")
 _COMPOSITIONS = ("random", "stratified", "per_source")
 _FIELD = "source"
+_log = logging.getLogger("leat")
 
 
 class Source(NamedTuple):
@@ -323,6 +325,7 @@ def _joined(parts: list[Source], order: dict[str, Any], said: dict[str, Any]) ->
                 f"{_fields(first.dataset)}: a batch has samples of all sources, so names and kinds have to agree; "
                 "fields= and columns= of from_manifest name the fields of a table"
             )
+    _say_if_twice(parts)
     native = _native.Dataset.join([part.dataset._native for part in parts], _FIELD)
     say_if_merged("mix", [part.dataset for part in parts], native)
     recipes = [part.dataset._recipe for part in parts]
@@ -331,6 +334,17 @@ def _joined(parts: list[Source], order: dict[str, Any], said: dict[str, Any]) ->
     assert isinstance(made, Mix)
     made._set_mix(parts, order)
     return made
+
+
+def _say_if_twice(parts: Sequence[Source]) -> None:
+    met: dict[str, str] = {}
+    for part in parts:
+        if (first := met.setdefault(part.dataset.digest, part.name)) != part.name:
+            _log.warning(
+                "mix: the sources %r and %r are the same data, each in an order of its own, so a sample comes for "
+                "both; leave one out, and give the other the weights of both",
+                first, part.name,
+            )  # fmt: skip
 
 
 def _fields(dataset: Dataset) -> str:
