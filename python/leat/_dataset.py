@@ -13,12 +13,12 @@ from typing import Any, Literal, NamedTuple, Union
 
 import numpy as np
 
-from leat import _manifest, _native, _parquet, _recipe
+from leat import _manifest, _megatron, _native, _parquet, _recipe
 from leat._arguments import checks_names
 from leat._columns import Columns, bytes_are_no_column, parse_all
 from leat._recipe import Recipe
 from leat._storage import StorageOptions, checked_storage, native_storage
-from leat.errors import InvalidArgument
+from leat.errors import Corrupt, InvalidArgument
 from leat.ops._op import dtype_name
 
 _MOST_MANIFEST_BYTES = 16 << 30
@@ -399,6 +399,60 @@ class Dataset:
         )
         rows = Rows(kind, is_ragged=eos is not None)
         return cls._of(native, {"tokens": rows}, _made("tokens", [url], given, native))
+
+    @classmethod
+    @checks_names(_MOVED)
+    def megatron(
+        cls, url: Source, *, refresh: str = "auto", storage_options: StorageOptions | None = None
+    ) -> Dataset:
+        """The documents of a corpus as Megatron-LM's tools write it: one field, ``tokens``.
+
+            leat.Dataset.megatron("s3://bucket/my-gpt2_text_document")
+
+        A sample is a document, an array of shape ``(tokens,)`` and of the type that the index
+        tells; a batch is a `leat.Ragged`. `leat.Pack` lays documents in rows, and `leat.mix`
+        blends corpora. Empty documents are left out.
+
+        Leat reads the index, ``URL.idx``, each time, and of ``URL.bin`` what a batch needs, in
+        pieces of about 8 MiB.
+
+        Args:
+            url: the path of both files without their endings, or that of one of them.
+            refresh, storage_options: as for `leat.Dataset`.
+
+        Raises:
+            leat.NotFound: one of the files is missing.
+            leat.Corrupt: the index is damaged, or of another version than 1; or it names
+                tokens beyond the end of the ``.bin``.
+        """
+        store = checked_storage(storage_options)
+        options = native_storage(store)
+        prefix = _megatron.prefix_of(os.fspath(url))
+        data = _native.read_url(prefix + ".idx", options, _megatron.MOST_INDEX_BYTES)
+        index = _megatron.parse(data, prefix + ".idx")
+        folder, _, name = prefix.rpartition("/")
+
+        def make(_is_stopped: Any) -> tuple[Any, ...]:
+            rows = len(index.offsets)
+            names = [f"{name}:{number}" for number in range(rows)]
+            column = ("tokens", "bytes", [name + ".bin"] * rows, None, index.offsets, index.lengths)
+            return rows, names, [column], []
+
+        try:
+            native = _native.Dataset.from_rows_made(
+                places=[folder or "."],
+                store=options,
+                make=make,
+                description="megatron " + name + " " + hashlib.blake2b(data, digest_size=16).hexdigest(),
+                refresh=refresh,
+            )
+        except InvalidArgument as error:
+            if "outside their object" not in str(error):
+                raise
+            raise Corrupt(f"{prefix}.idx names tokens beyond the end of {prefix}.bin: {error}") from None
+        rows = Rows(index.dtype, is_ragged=True)
+        given = _recipe.options_said(storage_options=store or None)
+        return cls._of(native, {"tokens": rows}, _made("megatron", [prefix], given, native))
 
     @classmethod
     def concat(cls, datasets: Sequence[Dataset]) -> Dataset:
