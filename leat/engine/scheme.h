@@ -54,6 +54,10 @@ struct Scheme {
 /// All schemes: schemes/schemes.cc.
 std::span<const Scheme* const> schemes();
 
+/// A driver for what `url` names at `endpoint`, a URL: all but the store
+/// itself, whose client has these notes.
+Driver driver_at(const Url& url, std::string prefix, std::string endpoint);
+
 /// The client's options, for a driver that uses HTTP.
 HttpClientOptions http_options(const StoreOptions& options,
                                std::string ca_bundle,

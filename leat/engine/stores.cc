@@ -9,6 +9,7 @@
 
 #include "leat/base/check.h"
 #include "leat/dataset/catalogue.h"
+#include "leat/engine/ledger.h"
 #include "leat/engine/scheme.h"
 #include "leat/runtime/executor.h"
 #include "leat/runtime/retry_policy.h"
@@ -93,6 +94,17 @@ Result<void> check(const StoreOptions& options) {
 constexpr std::size_t kConnectionsBesideReads = 32;
 
 }  // namespace
+
+Driver driver_at(const Url& url, std::string prefix, std::string endpoint) {
+  Driver driver;
+  driver.prefix = std::move(prefix);
+  driver.identity = url.text() + "\n" + endpoint;
+  driver.provider = provider_at(endpoint);
+  driver.notes = std::make_shared<EndpointNotes>();
+  driver.notes->endpoint = endpoint;
+  driver.endpoint = std::move(endpoint);
+  return driver;
+}
 
 HttpClientOptions http_options(const StoreOptions& options,
                                std::string ca_bundle,

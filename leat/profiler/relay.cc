@@ -38,7 +38,8 @@ constexpr std::array<std::string_view, 7> kAnswered = {
 /// One bucket of the user's: its place, and the way to ask there.
 struct Upstream {
   explicit Upstream(S3Settings settings)
-      : credentials(open_credentials(settings)),
+      : credentials(keep_credentials(settings.credentials, settings.provider,
+                                     settings.turn_path)),
         maker(std::move(settings), &system_now) {}
   const std::unique_ptr<RefreshingCredentials> credentials;
   RequestMaker maker;

@@ -25,13 +25,7 @@ Result<Driver> open_azure(const Url& url, const StoreOptions& options,
                                    .no_sign_request = options.no_sign_request,
                                    .ca_bundle = options.ca_bundle},
                                   tools));
-  Driver driver;
-  driver.prefix = url.path;
-  driver.endpoint = settings.endpoint.url();
-  driver.identity = url.text() + "\n" + driver.endpoint;
-  driver.provider = "";
-  driver.notes = std::make_shared<EndpointNotes>();
-  driver.notes->endpoint = driver.endpoint;
+  Driver driver = driver_at(url, url.path, settings.endpoint.url());
   auto http = open_http_client(
       http_options(options, settings.ca_bundle, driver.notes), metrics);
   driver.store = open_azure_store(place.container, url.bucket(),

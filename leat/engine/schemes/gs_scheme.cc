@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "leat/engine/ledger.h"
 #include "leat/engine/schemes/schemes.h"
 #include "leat/store/gcs/gcs_store.h"
 #include "leat/store/gcs/settings.h"
@@ -21,15 +20,9 @@ Result<Driver> open_gs(const Url& url, const StoreOptions& options,
                                  .requester_pays = options.requester_pays,
                                  .ca_bundle = options.ca_bundle},
                                 tools));
-  Driver driver;
-  driver.prefix = url.path;
-  driver.endpoint = settings.endpoint.url();
-  driver.identity = url.text() + "\n" + driver.endpoint;
+  Driver driver = driver_at(url, url.path, settings.endpoint.url());
   // Each protocol has ETags of its own.
   if (settings.hmac_keys) driver.identity += "\nhmac";
-  driver.provider = provider_at(driver.endpoint);
-  driver.notes = std::make_shared<EndpointNotes>();
-  driver.notes->endpoint = driver.endpoint;
   auto http = open_http_client(
       http_options(options, settings.ca_bundle, driver.notes), metrics);
   driver.store =

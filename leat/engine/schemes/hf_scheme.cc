@@ -18,13 +18,7 @@ Result<Driver> open_hf(const Url& url, const StoreOptions& options,
            resolve_hub_settings({.endpoint_url = options.endpoint_url,
                                  .no_sign_request = options.no_sign_request},
                                 env));
-  Driver driver;
-  driver.prefix = place.path;
-  driver.endpoint = settings.endpoint.url();
-  driver.identity = url.text() + "\n" + driver.endpoint;
-  driver.provider = "";
-  driver.notes = std::make_shared<EndpointNotes>();
-  driver.notes->endpoint = driver.endpoint;
+  Driver driver = driver_at(url, place.path, settings.endpoint.url());
   auto http = open_http_client(
       http_options(options, options.ca_bundle, driver.notes), metrics);
   driver.store =

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "leat/engine/ledger.h"
 #include "leat/engine/schemes/schemes.h"
 #include "leat/store/s3/diagnosis.h"
 #include "leat/store/s3/s3_store.h"
@@ -28,14 +27,8 @@ Result<Driver> open_s3(const Url& url, const StoreOptions& options,
                        const Env& env, Metrics* metrics) {
   LEAT_TRY(S3Settings settings,
            resolve_s3_settings(url.authority, s3_options(options), env));
-  Driver driver;
-  driver.prefix = url.path;
-  driver.identity = url.text() + "\n" + settings.base_url;
-  driver.endpoint = settings.base_url;
-  driver.provider = provider_at(settings.base_url);
+  Driver driver = driver_at(url, url.path, settings.base_url);
   driver.max_attempts = settings.max_attempts;
-  driver.notes = std::make_shared<EndpointNotes>();
-  driver.notes->endpoint = settings.base_url;
   auto http = open_http_client(
       http_options(options, settings.ca_bundle, driver.notes), metrics);
   driver.store =

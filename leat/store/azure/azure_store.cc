@@ -9,13 +9,12 @@
 #include "leat/base/text.h"
 #include "leat/store/azure/replies.h"
 #include "leat/store/azure/shared_key.h"
-#include "leat/store/cloud/authorized_http.h"
 #include "leat/store/cloud/checks.h"
+#include "leat/store/cloud/judge.h"
 #include "leat/store/cloud/list_past.h"
 #include "leat/store/cloud/uri.h"
 #include "leat/store/http/content_range.h"
 #include "leat/store/http/last_modified.h"
-#include "leat/store/http/status.h"
 
 namespace leat {
 namespace {
@@ -25,18 +24,6 @@ constexpr std::size_t kMostListBytes = 16 << 20;
 constexpr std::string_view kVersion = "x-ms-version: 2021-08-06";
 /// Azure takes signatures of 15 minutes around its own time.
 constexpr std::chrono::minutes kClockNoise{1};
-
-std::unique_ptr<RefreshingCredentials> credentials_of(
-    const AzureSettings& settings) {
-  if (!settings.credentials && !settings.provider) return nullptr;
-  RefreshingCredentials::Options options;
-  if (settings.credentials) {
-    options.initial = TimedCredentials{*settings.credentials};
-  }
-  options.provider = settings.provider;
-  options.turn_path = settings.turn_path;
-  return std::make_unique<RefreshingCredentials>(std::move(options));
-}
 
 Error no_key() {
   return Error(ErrorCode::kInvalidArgument, "an object needs a key");
@@ -51,7 +38,8 @@ class AzureStore final : public Store {
         base_url_(fmt::format("{}/{}", settings.endpoint.url(), container)),
         now_(std::move(now)),
         http_(
-            credentials_of(settings),
+            keep_credentials(settings.credentials, settings.provider,
+                             settings.turn_path),
             [this](const Credentials& who, HttpRequest& request) {
               authorize(who, request);
             },
@@ -80,8 +68,6 @@ class AzureStore final : public Store {
  private:
   HttpRequest request_for(std::string method, std::string_view key) const;
   void authorize(const Credentials& who, HttpRequest& request) const;
-  Result<void> judge_read(const ReadRequest& request,
-                          Result<AuthorizedReply> reply);
   Error error_of(const AuthorizedReply& reply, std::string doing);
   bool adopt_server_time(const HttpReply& reply);
   /// Sends, waits, and turns what is no success into its error.
@@ -94,6 +80,10 @@ class AzureStore final : public Store {
   const std::string base_url_;
   const WallNow now_;
   std::atomic<std::chrono::seconds::rep> clock_offset_ = 0;
+  const ErrorOfReply error_of_ = [this](const AuthorizedReply& reply,
+                                        std::string doing) {
+    return error_of(reply, std::move(doing));
+  };
   AuthorizedHttp http_;  // Last: its callbacks use the rest.
 };
 
@@ -128,41 +118,19 @@ void AzureStore::read(ReadRequest request, std::stop_token stop,
         reading(url_of(request.object.key), request)));
   }
   HttpRequest get = request_for("GET", request.object.key);
-  get.headers.push_back(
-      fmt::format("Range: bytes={}-{}", request.offset,
-                  request.offset + (request.into.size() - 1)));
-  if (!request.object.etag.empty()) {
-    get.headers.push_back("If-Match: " + request.object.etag);
+  get.headers.push_back(range_header(request.offset, request.into.size()));
+  if (auto wanted = if_match_header(request.object.etag)) {
+    get.headers.push_back(*std::move(wanted));
   }
   get.into = request.into;
-  http_.send(std::move(get), std::move(stop),
-             [this, request = std::move(request),
-              done = std::move(done)](Result<AuthorizedReply> reply) {
-               done(judge_read(request, std::move(reply)));
-             });
-}
-
-Result<void> AzureStore::judge_read(const ReadRequest& request,
-                                    Result<AuthorizedReply> reply) {
-  std::string doing = reading(url_of(request.object.key), request);
-  if (!reply) return std::move(reply).error().while_doing(doing);
-  if (!is_success(reply->http.status)) {
-    return error_of(*reply, std::move(doing));
-  }
-  if (auto right =
-          check_range(reply->http, request.offset, request.into.size());
-      !right) {
-    return std::move(right).error().while_doing(doing);
-  }
-  const std::string_view etag = reply->http.header("etag");
-  if (!request.object.etag.empty() && !etag.empty() &&
-      etag != request.object.etag) {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("{}: the object changed since it was indexed (its "
-                             "ETag is no longer {}); index again",
-                             doing, request.object.etag));
-  }
-  return {};
+  get.attempt = request.attempt;
+  http_.send(
+      std::move(get), std::move(stop),
+      [this, request = std::move(request),
+       done = std::move(done)](Result<AuthorizedReply> reply) {
+        done(judge_read(request, reading(url_of(request.object.key), request),
+                        std::move(reply), kEtag, error_of_));
+      });
 }
 
 Error AzureStore::error_of(const AuthorizedReply& reply, std::string doing) {
@@ -188,10 +156,8 @@ bool AzureStore::adopt_server_time(const HttpReply& reply) {
 
 Result<HttpReply> AzureStore::ask(HttpRequest request, const std::string& doing,
                                   const std::stop_token& stop) {
-  Result<AuthorizedReply> reply = http_.send_and_wait(std::move(request), stop);
-  if (!reply) return std::move(reply).error().while_doing(doing);
-  if (!is_success(reply->http.status)) return error_of(*reply, doing);
-  return std::move(reply->http);
+  return judge_call(doing, http_.send_and_wait(std::move(request), stop),
+                    error_of_);
 }
 
 Result<ListPage> AzureStore::list_page(const ListRequest& request,

@@ -89,16 +89,11 @@ class AzureStoreTest : public ::testing::Test {
                             [] { return kNow; });
   }
   Result<void> read(Store& store, std::string etag = {}) {
-    got_.assign(4, '?');
-    return read_range(store,
-                      {.object = {.key = "a b/c", .etag = std::move(etag)},
-                       .offset = 10,
-                       .into = std::as_writable_bytes(std::span(got_))},
-                      {});
+    return four_.read(store, std::move(etag));
   }
 
   HttpScript script_;
-  std::string got_;
+  FourBytes four_;
 };
 
 TEST_F(AzureStoreTest, SignsWithTheAccountsKey) {
@@ -108,8 +103,9 @@ TEST_F(AzureStoreTest, SignsWithTheAccountsKey) {
 
   ASSERT_TRUE(read(*store, "\"0x1\""));
 
-  EXPECT_EQ(got_, "abcd");
+  EXPECT_EQ(four_.got, "abcd");
   HttpRequest request = script_.asked.at(0);
+  EXPECT_EQ(request.attempt, 3u) << "a later try bears a slower server";
   EXPECT_EQ(request.url, "https://acc.blob.core.windows.net/ds/a%20b/c");
   EXPECT_THAT(HttpScript::header(request, "Authorization"),
               HasSubstr("SharedKey acc:"));
@@ -176,6 +172,24 @@ TEST_F(AzureStoreTest, NoticesAnotherVersionThatTheServerDidNotCheck) {
 
   EXPECT_EQ(changed.error().code(), ErrorCode::kCorrupt);
   EXPECT_THAT(changed.error().message(), HasSubstr("index again"));
+}
+
+TEST_F(AzureStoreTest, TakesAWeakTagForTheVersionAndAsksForNoMatchWithIt) {
+  const auto store = open(std::nullopt);
+  const auto answer = [this](const char* etag) {
+    script_.answer(206, "abcd",
+                   {{"content-range", "bytes 10-13/99"}, {"etag", etag}});
+  };
+  answer("W/\"0x1\"");
+  answer("\"0x1\"");
+  answer("W/\"0x2\"");
+
+  EXPECT_TRUE(read(*store, "\"0x1\""));
+  EXPECT_TRUE(read(*store, "W/\"0x1\""));
+  EXPECT_EQ(read(*store, "\"0x1\"").error().code(), ErrorCode::kCorrupt);
+
+  EXPECT_EQ(HttpScript::header(script_.asked.at(0), "If-Match"), "\"0x1\"");
+  EXPECT_EQ(HttpScript::header(script_.asked.at(1), "If-Match"), "(none)");
 }
 
 TEST_F(AzureStoreTest, EndsWhereTheServerListsTheSamePageAgainAndAgain) {

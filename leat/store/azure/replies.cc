@@ -10,6 +10,7 @@
 
 #include "leat/base/text.h"
 #include "leat/store/cloud/checks.h"
+#include "leat/store/cloud/list_xml.h"
 #include "leat/store/cloud/uri.h"
 #include "leat/store/http/shown_text.h"
 #include "leat/store/http/status.h"
@@ -101,15 +102,10 @@ std::string_view usual_remedy(int status) {
 
 Result<ListPage> parse_azure_list(std::string_view body,
                                   std::string_view prefix) {
-  if (std::count(body.begin(), body.end(), '<') > kMostTags) {
-    return bad_list("it is too large");
-  }
   pugi::xml_document document;
-  // Blanks count: a name may be nothing else.
-  if (!document.load_buffer(body.data(), body.size(),
-                            pugi::parse_default | pugi::parse_ws_pcdata_single,
-                            pugi::encoding_utf8)) {
-    return bad_list("it is not XML");
+  if (const auto wrong = load_list_xml(body, kMostTags, document);
+      !wrong.empty()) {
+    return bad_list(wrong);
   }
   const pugi::xml_node root = document.child("EnumerationResults");
   if (!root) return bad_list("it has no EnumerationResults");

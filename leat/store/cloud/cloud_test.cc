@@ -3,6 +3,7 @@
 
 #include "leat/store/cloud/checks.h"
 #include "leat/store/cloud/digest.h"
+#include "leat/store/cloud/json_text.h"
 #include "leat/store/cloud/testing/link_world.h"
 #include "leat/store/cloud/token.h"
 
@@ -28,6 +29,21 @@ TEST(DigestTest, WritesBase64AsTheRfcDoesAndReadsNothingElse) {
   EXPECT_EQ(base64_url("\xfb\xff"), "-_8");
   for (const char* bad : {"Zg", "Zg=", "Zh==", "Z", "Zm9v=", "Zm 9v", "-_8="}) {
     EXPECT_FALSE(base64_decode(bad)) << bad;
+  }
+}
+
+TEST(JsonTextTest, FindsTextsAndNothingElse) {
+  const auto json = parse_json_text(R"({"a":"b","c":{"d":1},"e":null})");
+
+  EXPECT_EQ(json_text(json, "a"), "b");
+  for (const char* none : {"c", "e", "x", ""}) {
+    EXPECT_EQ(json_text(json, none), "") << none;
+  }
+  ASSERT_NE(json_member(json, "c"), nullptr);
+  EXPECT_EQ(json_member(*json_member(json, "a"), "b"), nullptr);
+  for (const std::string& bad :
+       {std::string(), std::string("{\"a\":"), std::string(300'000, '[')}) {
+    EXPECT_EQ(json_text(parse_json_text(bad), "a"), "");
   }
 }
 

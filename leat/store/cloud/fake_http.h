@@ -3,6 +3,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "leat/base/buffer.h"
 #include "leat/store/http/http_client.h"
+#include "leat/store/store.h"
 
 namespace leat {
 
@@ -69,6 +71,20 @@ class FakeHttp final : public HttpClient {
 
  private:
   HttpScript& script_;
+};
+
+/// Reads the four bytes from 10 on of "a b/c".
+struct FourBytes {
+  Result<void> read(Store& store, std::string etag = {}) {
+    got.assign(4, '?');
+    return read_range(store,
+                      {.object = {.key = "a b/c", .etag = std::move(etag)},
+                       .offset = 10,
+                       .into = std::as_writable_bytes(std::span(got)),
+                       .attempt = 3},
+                      {});
+  }
+  std::string got;
 };
 
 }  // namespace leat

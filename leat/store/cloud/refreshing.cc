@@ -227,4 +227,16 @@ void RefreshingCredentials::answer(const WaiterRef& waiter,
   ready(std::move(result));
 }
 
+std::unique_ptr<RefreshingCredentials> keep_credentials(
+    const std::optional<Credentials>& known,
+    const std::shared_ptr<CredentialProvider>& provider,
+    const std::string& turn_path) {
+  if (!known && !provider) return nullptr;
+  RefreshingCredentials::Options options;
+  if (known) options.initial = TimedCredentials{*known};
+  options.provider = provider;
+  options.turn_path = turn_path;
+  return std::make_unique<RefreshingCredentials>(std::move(options));
+}
+
 }  // namespace leat

@@ -117,4 +117,11 @@ class RefreshingCredentials {
   std::unique_ptr<Threads> threads_ LEAT_GUARDED_BY(mutex_);
 };
 
+/// Holds `known`, or else what `provider` gives. Null if there is neither:
+/// requests go as nobody's.
+std::unique_ptr<RefreshingCredentials> keep_credentials(
+    const std::optional<Credentials>& known,
+    const std::shared_ptr<CredentialProvider>& provider,
+    const std::string& turn_path);
+
 }  // namespace leat

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "leat/base/buffer.h"
 #include "leat/base/text.h"
 #include "leat/store/cloud/ask.h"
+#include "leat/store/cloud/json_text.h"
 #include "leat/store/http/http_url.h"
 #include "leat/store/http/shown_text.h"
 #include "leat/store/http/status.h"
@@ -32,37 +32,22 @@ bool is_loopback(const HttpUrl& url) {
          (url.host_is_address && url.host.starts_with("127."));
 }
 
-const Json* member(const Json& object, std::string_view path) {
-  const Json* at = &object;
-  for (;;) {
-    const std::size_t dot = path.find('.');
-    if (!at->is_object()) return nullptr;
-    const auto found = at->find(path.substr(0, dot));
-    if (found == at->end()) return nullptr;
-    at = &*found;
-    if (dot == std::string_view::npos) return at;
-    path.remove_prefix(dot + 1);
-  }
-}
-
-std::string text_of(const Json& object, std::string_view path) {
-  const Json* const found = member(object, path);
-  return found != nullptr && found->is_string() ? found->get<std::string>()
-                                                : std::string();
-}
-
-/// Null where it is none: nothing here throws.
-Json parse(std::string_view text) {
-  return Json::parse(text, nullptr, /*allow_exceptions=*/false);
+/// "error.status": the text of a member of a member.
+std::string text_at(const Json& object, std::string_view path) {
+  const std::size_t dot = path.find('.');
+  if (dot == std::string_view::npos) return json_text(object, path);
+  const Json* const inner = json_member(object, path.substr(0, dot));
+  return inner == nullptr ? std::string()
+                          : text_at(*inner, path.substr(dot + 1));
 }
 
 /// A number, or the text of one.
 std::optional<std::int64_t> seconds_of(const Json& object,
                                        std::string_view name) {
-  const Json* const found = member(object, name);
+  const Json* const found = json_member(object, name);
   if (found == nullptr) return std::nullopt;
   if (found->is_number_integer()) return found->get<std::int64_t>();
-  return number_from<std::int64_t>(text_of(object, name));
+  return number_from<std::int64_t>(json_text(object, name));
 }
 
 }  // namespace
@@ -77,15 +62,15 @@ Result<void> check_token_url(std::string_view url, std::string_view where) {
 }
 
 std::string text_in_json(std::string_view json, std::string_view path) {
-  return text_of(parse(json), path);
+  return text_at(parse_json_text(json), path);
 }
 
 std::string token_refusal(std::string_view body, Secrets secrets) {
-  const Json object = parse(body);
-  std::string code = text_of(object, "error");
-  if (code.empty()) code = text_of(object, "error.status");
-  std::string message = text_of(object, "error_description");
-  if (message.empty()) message = text_of(object, "error.message");
+  const Json object = parse_json_text(body);
+  std::string code = text_at(object, "error");
+  if (code.empty()) code = text_at(object, "error.status");
+  std::string message = text_at(object, "error_description");
+  if (message.empty()) message = text_at(object, "error.message");
   if (code.empty() && message.empty()) return {};
   return fmt::format(" ({}{}{})", shown_text(code, secrets),
                      code.empty() || message.empty() ? "" : ": ",
@@ -116,9 +101,9 @@ Result<TimedCredentials> token_from_reply(const HttpReply& reply,
                  fmt::format("asked for a token, {} answers HTTP {}{}", asked,
                              reply.status, token_refusal(reply.body, secrets)));
   }
-  const Json object = parse(reply.body);
+  const Json object = parse_json_text(reply.body);
   const auto lifetime = seconds_of(object, "expires_in");
-  std::string token = text_of(object, "access_token");
+  std::string token = text_at(object, "access_token");
   if (token.empty() || !lifetime || *lifetime <= 0) {
     return denied(fmt::format(
         "what {} answers is no token: access_token or expires_in is missing",

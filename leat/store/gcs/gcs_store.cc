@@ -6,12 +6,11 @@
 #include <utility>
 
 #include "leat/base/text.h"
-#include "leat/store/cloud/authorized_http.h"
 #include "leat/store/cloud/checks.h"
+#include "leat/store/cloud/judge.h"
 #include "leat/store/cloud/uri.h"
 #include "leat/store/gcs/replies.h"
 #include "leat/store/http/content_range.h"
-#include "leat/store/http/status.h"
 #include "leat/store/s3/s3_store.h"
 
 namespace leat {
@@ -19,14 +18,8 @@ namespace {
 
 constexpr std::size_t kMostErrorBytes = 64 << 10;
 constexpr std::size_t kMostListBytes = 8 << 20;
-
-std::unique_ptr<RefreshingCredentials> tokens_of(const GcsSettings& settings) {
-  if (!settings.provider) return nullptr;
-  RefreshingCredentials::Options options;
-  options.provider = settings.provider;
-  options.turn_path = settings.turn_path;
-  return std::make_unique<RefreshingCredentials>(std::move(options));
-}
+constexpr VersionTag kGeneration{.header = "x-goog-generation",
+                                 .name = "generation"};
 
 Error no_key() {
   return Error(ErrorCode::kInvalidArgument, "an object needs a key");
@@ -39,7 +32,8 @@ class GcsStore final : public Store {
       : bucket_(bucket),
         base_url_(settings.endpoint.url()),
         user_project_(settings.user_project),
-        http_(tokens_of(settings), &send_bearer_token, std::move(http)) {}
+        http_(keep_credentials({}, settings.provider, settings.turn_path),
+              &send_bearer_token, std::move(http)) {}
 
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
   Result<ListPage> list(const ListRequest& request,
@@ -64,9 +58,6 @@ class GcsStore final : public Store {
   /// A request to "/storage/v1/b/BUCKET/o…".
   HttpRequest request_to(std::string_view api, std::string_view key,
                          const QueryPairs& query) const;
-  Result<void> judge_read(const ReadRequest& request,
-                          Result<AuthorizedReply> reply) const;
-  Error error_of(const AuthorizedReply& reply, std::string doing) const;
   /// Sends, waits, and turns what is no success into its error.
   Result<std::string> ask(HttpRequest request, const std::string& doing,
                           std::stop_token stop);
@@ -74,7 +65,13 @@ class GcsStore final : public Store {
   const std::string bucket_;
   const std::string base_url_;
   const std::string user_project_;
-  AuthorizedHttp http_;
+  const ErrorOfReply error_of_ = [this](const AuthorizedReply& reply,
+                                        std::string doing) {
+    return error_from_gcs(reply.http, {.doing = std::move(doing),
+                                       .is_anonymous = !http_.has_credentials(),
+                                       .has_newer = reply.has_newer});
+  };
+  AuthorizedHttp http_;  // Last: its callbacks use the rest.
 };
 
 HttpRequest GcsStore::request_to(std::string_view api, std::string_view key,
@@ -113,57 +110,27 @@ void GcsStore::read(ReadRequest request, std::stop_token stop, ReadDone done) {
     query.emplace_back("ifGenerationMatch", generation);
   }
   HttpRequest get = request_to("", request.object.key, query);
-  get.headers.push_back(
-      fmt::format("Range: bytes={}-{}", request.offset,
-                  request.offset + (request.into.size() - 1)));
+  get.headers.push_back(range_header(request.offset, request.into.size()));
   // Objects that are stored compressed come as they are stored.
   get.headers.push_back("Accept-Encoding: gzip");
   get.into = request.into;
-  http_.send(std::move(get), std::move(stop),
-             [this, request = std::move(request),
-              done = std::move(done)](Result<AuthorizedReply> reply) {
-               done(judge_read(request, std::move(reply)));
-             });
-}
-
-Result<void> GcsStore::judge_read(const ReadRequest& request,
-                                  Result<AuthorizedReply> reply) const {
-  std::string doing = reading(url_of(request.object.key), request);
-  if (!reply) return std::move(reply).error().while_doing(doing);
-  if (!is_success(reply->http.status)) {
-    return error_of(*reply, std::move(doing));
-  }
-  if (auto right =
-          check_range(reply->http, request.offset, request.into.size());
-      !right) {
-    return std::move(right).error().while_doing(doing);
-  }
-  // Not every emulator knows the precondition.
-  const std::string_view generation = reply->http.header("x-goog-generation");
-  if (!request.object.etag.empty() && !generation.empty() &&
-      generation != request.object.etag) {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("{}: the object changed since it was indexed (its "
-                             "generation is no longer {}); index again",
-                             doing, request.object.etag));
-  }
-  return {};
-}
-
-Error GcsStore::error_of(const AuthorizedReply& reply,
-                         std::string doing) const {
-  return error_from_gcs(reply.http, {.doing = std::move(doing),
-                                     .is_anonymous = !http_.has_credentials(),
-                                     .has_newer = reply.has_newer});
+  get.attempt = request.attempt;
+  http_.send(
+      std::move(get), std::move(stop),
+      [this, request = std::move(request),
+       done = std::move(done)](Result<AuthorizedReply> reply) {
+        done(judge_read(request, reading(url_of(request.object.key), request),
+                        std::move(reply), kGeneration, error_of_));
+      });
 }
 
 Result<std::string> GcsStore::ask(HttpRequest request, const std::string& doing,
                                   std::stop_token stop) {
-  Result<AuthorizedReply> reply =
-      http_.send_and_wait(std::move(request), std::move(stop));
-  if (!reply) return std::move(reply).error().while_doing(doing);
-  if (!is_success(reply->http.status)) return error_of(*reply, doing);
-  return std::move(reply->http.body);
+  LEAT_TRY(HttpReply reply,
+           judge_call(doing,
+                      http_.send_and_wait(std::move(request), std::move(stop)),
+                      error_of_));
+  return std::move(reply.body);
 }
 
 Result<ListPage> GcsStore::list(const ListRequest& request,

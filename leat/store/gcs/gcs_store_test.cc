@@ -88,16 +88,11 @@ class GcsStoreTest : public ::testing::Test {
     return settings_at("https://storage.googleapis.com");
   }
   Result<void> read(Store& store, std::string etag = {}) {
-    got_.assign(4, '?');
-    return read_range(store,
-                      {.object = {.key = "a b/c", .etag = std::move(etag)},
-                       .offset = 10,
-                       .into = std::as_writable_bytes(std::span(got_))},
-                      {});
+    return four_.read(store, std::move(etag));
   }
 
   HttpScript script_;
-  std::string got_;
+  FourBytes four_;
 };
 
 TEST_F(GcsStoreTest, ReadsARangeOfTheGenerationAskedFor) {
@@ -111,11 +106,12 @@ TEST_F(GcsStoreTest, ReadsARangeOfTheGenerationAskedFor) {
 
   ASSERT_TRUE(read(*store, "17"));
 
-  EXPECT_EQ(got_, "abcd");
+  EXPECT_EQ(four_.got, "abcd");
   const HttpRequest& request = script_.asked.at(0);
   EXPECT_EQ(request.url,
             "https://storage.googleapis.com/storage/v1/b/ds/o/a%20b%2Fc"
             "?alt=media&ifGenerationMatch=17");
+  EXPECT_EQ(request.attempt, 3u) << "a later try bears a slower server";
   EXPECT_EQ(HttpScript::header(request, "Range"), "bytes=10-13");
   EXPECT_EQ(HttpScript::header(request, "Accept-Encoding"), "gzip");
   EXPECT_EQ(HttpScript::header(request, "Authorization"), "Bearer TOKEN1");

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "leat/store/cloud/ask.h"
+#include "leat/store/cloud/json_text.h"
 #include "leat/store/cloud/token.h"
 #include "leat/store/http/shown_text.h"
 
@@ -20,22 +19,15 @@ Error bad(std::string message) {
   return Error(ErrorCode::kPermissionDenied, std::move(message));
 }
 
-std::string text_of(const Json& object, std::string_view name) {
-  if (!object.is_object()) return {};
-  const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>()
-                                                     : std::string();
-}
-
 std::string text_or(const Json& object, std::string_view name,
                     std::string_view other) {
-  std::string text = text_of(object, name);
+  std::string text = json_text(object, name);
   return text.empty() ? std::string(other) : text;
 }
 
 /// The member of that name, which has to be there.
 Result<std::string> needed(const Json& object, std::string_view name) {
-  std::string text = text_of(object, name);
+  std::string text = json_text(object, name);
   if (!text.empty()) return text;
   return bad(fmt::format("it has no \"{}\"; download it again", name));
 }
@@ -44,7 +36,7 @@ Result<ServiceAccount> service_account(const Json& file) {
   ServiceAccount found;
   LEAT_TRY(found.client_email, needed(file, "client_email"));
   LEAT_TRY(found.private_key, needed(file, "private_key"));
-  found.private_key_id = text_of(file, "private_key_id");
+  found.private_key_id = json_text(file, "private_key_id");
   found.token_uri = text_or(file, "token_uri", kTokenUri);
   LEAT_TRY_VOID(check_token_url(found.token_uri, "token_uri"));
   return found;
@@ -61,8 +53,8 @@ Result<AuthorizedUser> authorized_user(const Json& file) {
 }
 
 Result<void> read_source(const Json& source, ExternalAccount& found) {
-  found.file = text_of(source, "file");
-  found.url = text_of(source, "url");
+  found.file = json_text(source, "file");
+  found.url = json_text(source, "url");
   if (found.file.empty() == found.url.empty()) {
     return bad(
         "its credential_source is neither a file nor a URL, which are the two "
@@ -81,7 +73,7 @@ Result<void> read_source(const Json& source, ExternalAccount& found) {
     }
   }
   const auto format = source.find("format");
-  if (format == source.end() || text_of(*format, "type") != "json") return {};
+  if (format == source.end() || json_text(*format, "type") != "json") return {};
   LEAT_TRY(found.token_field, needed(*format, "subject_token_field_name"));
   return {};
 }
@@ -92,7 +84,8 @@ Result<ExternalAccount> external_account(const Json& file) {
   LEAT_TRY(found.subject_token_type, needed(file, "subject_token_type"));
   found.token_url = text_or(file, "token_url", kStsUrl);
   LEAT_TRY_VOID(check_token_url(found.token_url, "token_url"));
-  found.impersonation_url = text_of(file, "service_account_impersonation_url");
+  found.impersonation_url =
+      json_text(file, "service_account_impersonation_url");
   if (!found.impersonation_url.empty()) {
     LEAT_TRY_VOID(check_token_url(found.impersonation_url,
                                   "service_account_impersonation_url"));
@@ -106,12 +99,12 @@ Result<ExternalAccount> external_account(const Json& file) {
 }  // namespace
 
 Result<GoogleFile> parse_google_file(std::string_view text) {
-  const Json file = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json file = parse_json_text(text);
   if (!file.is_object()) return bad("it is no JSON object");
   GoogleFile found;
   found.project =
-      text_or(file, "quota_project_id", text_of(file, "project_id"));
-  const std::string type = text_of(file, "type");
+      text_or(file, "quota_project_id", json_text(file, "project_id"));
+  const std::string type = json_text(file, "type");
   if (type == "service_account") {
     LEAT_TRY(found.who, service_account(file));
   } else if (type == "authorized_user") {

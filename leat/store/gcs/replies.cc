@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
 #include "leat/base/text.h"
 #include "leat/store/cloud/checks.h"
 #include "leat/store/cloud/expiration.h"
+#include "leat/store/cloud/json_text.h"
 #include "leat/store/http/shown_text.h"
 #include "leat/store/http/status.h"
 
@@ -20,10 +19,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A full page has 1,000 objects of a few lists each; this bounds the memory
-// that the tree takes.
-constexpr std::ptrdiff_t kMostNodes = 200'000;
-
 Error bad(std::string_view why) {
   return Error(ErrorCode::kCorrupt,
                fmt::format("the server's answer is not that of Google Cloud "
@@ -31,24 +26,9 @@ Error bad(std::string_view why) {
                            why));
 }
 
-const Json* member(const Json& object, std::string_view name) {
-  if (!object.is_object()) return nullptr;
-  const auto found = object.find(name);
-  return found == object.end() ? nullptr : &*found;
-}
-
-std::string text_of(const Json& object, std::string_view name) {
-  const Json* const found = member(object, name);
-  return found != nullptr && found->is_string() ? found->get<std::string>()
-                                                : std::string();
-}
-
 Result<Json> parse(std::string_view body) {
-  if (std::count_if(body.begin(), body.end(),
-                    [](char c) { return c == '{' || c == '['; }) > kMostNodes) {
-    return bad("it is too large");
-  }
-  Json parsed = Json::parse(body, nullptr, /*allow_exceptions=*/false);
+  if (has_too_many_nodes(body)) return bad("it is too large");
+  Json parsed = parse_json_text(body);
   if (!parsed.is_object()) return bad("it is no JSON object");
   return parsed;
 }
@@ -56,14 +36,14 @@ Result<Json> parse(std::string_view body) {
 /// The service writes 64-bit numbers as text.
 Result<ObjectInfo> object_of(const Json& json, std::string key) {
   ObjectInfo object{.key = std::move(key)};
-  const auto size = number_from<std::uint64_t>(text_of(json, "size"));
+  const auto size = number_from<std::uint64_t>(json_text(json, "size"));
   if (!size) return bad("a size is not a number");
   object.size_bytes = *size;
-  object.etag = text_of(json, "generation");
+  object.etag = json_text(json, "generation");
   if (!number_from<std::uint64_t>(object.etag)) {
     return bad("a generation is not a number");
   }
-  object.modified_at = parse_iso8601(text_of(json, "updated"))
+  object.modified_at = parse_iso8601(json_text(json, "updated"))
                            .value_or(std::chrono::sys_seconds{});
   return object;
 }
@@ -104,16 +84,16 @@ Result<ListPage> parse_gcs_list(std::string_view body, std::string_view prefix,
                                 std::string_view start_after) {
   LEAT_TRY(const Json page, parse(body));
   ListPage found;
-  if (const Json* const items = member(page, "items");
+  if (const Json* const items = json_member(page, "items");
       items != nullptr && items->is_array()) {
     for (const Json& item : *items) {
-      std::string key = text_of(item, "name");
+      std::string key = json_text(item, "name");
       LEAT_TRY(ObjectInfo object, object_of(item, std::move(key)));
       object.modified_at = {};
       found.objects.push_back(std::move(object));
     }
   }
-  if (const Json* const folded = member(page, "prefixes");
+  if (const Json* const folded = json_member(page, "prefixes");
       folded != nullptr && folded->is_array()) {
     for (const Json& each : *folded) {
       if (!each.is_string()) return bad("a prefix is no text");
@@ -124,7 +104,7 @@ Result<ListPage> parse_gcs_list(std::string_view body, std::string_view prefix,
   std::erase_if(found.objects, [start_after](const ObjectInfo& object) {
     return object.key <= start_after;
   });
-  found.resume = text_of(page, "nextPageToken");
+  found.resume = json_text(page, "nextPageToken");
   return found;
 }
 
@@ -135,19 +115,18 @@ Result<ObjectInfo> parse_gcs_object(std::string_view body,
 }
 
 Error error_from_gcs(const HttpReply& reply, const GcsAttempt& attempt) {
-  const Json body =
-      Json::parse(reply.body, nullptr, /*allow_exceptions=*/false);
+  const Json body = parse_json_text(reply.body);
   const Json none;
-  const Json* error = member(body, "error");
+  const Json* error = json_member(body, "error");
   if (error == nullptr) error = &none;
   std::string reason;
-  if (const Json* const all = member(*error, "errors");
+  if (const Json* const all = json_member(*error, "errors");
       all != nullptr && all->is_array() && !all->empty()) {
-    reason = text_of(all->front(), "reason");
+    reason = json_text(all->front(), "reason");
   }
   // Media replies say it in plain text.
   const std::string said =
-      body.is_object() ? text_of(*error, "message") : reply.body;
+      body.is_object() ? json_text(*error, "message") : reply.body;
 
   ErrorCode code = error_code_of(reply.status);
   std::string what_to_do = remedy(reply, attempt);

@@ -87,6 +87,15 @@ Result<void> check_range(const HttpReply& reply, std::uint64_t offset,
                            reply.status));
 }
 
+std::string range_header(std::uint64_t offset, std::uint64_t size_bytes) {
+  return fmt::format("Range: bytes={}-{}", offset, offset + (size_bytes - 1));
+}
+
+std::optional<std::string> if_match_header(std::string_view etag) {
+  if (etag.empty() || is_weak_etag(etag)) return std::nullopt;
+  return fmt::format("If-Match: {}", etag);
+}
+
 bool is_weak_etag(std::string_view etag) {
   return etag.starts_with("W/") || etag.starts_with("w/");
 }

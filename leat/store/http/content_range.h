@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "leat/base/result.h"
@@ -28,10 +29,19 @@ std::optional<ContentRange> parse_content_range(std::string_view value);
 Result<void> check_range(const HttpReply& reply, std::uint64_t offset,
                          std::uint64_t size_bytes);
 
+/// "Range: bytes=0-99", a header that asks for it. REQUIRES: not empty.
+std::string range_header(std::uint64_t offset, std::uint64_t size_bytes);
+
+/// "If-Match: …", a header that asks for one version; nullopt if no header can:
+/// there is no tag, or it is weak, which a server may never take for a match
+/// (RFC 9110, section 13.1.1).
+std::optional<std::string> if_match_header(std::string_view etag);
+
 /// True for a tag that only says "as good as": W/"...".
 bool is_weak_etag(std::string_view etag);
 
-/// True if both name one version of an object. A proxy that compresses makes a
+/// True if both name one version of an object: the weak comparison of RFC 9110,
+/// section 8.8.3.2. A proxy that compresses makes a
 /// tag weak, and some servers leave the quotes out.
 bool same_version(std::string_view etag, std::string_view other);
 

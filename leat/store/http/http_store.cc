@@ -43,14 +43,12 @@ class HttpStore final : public Store {
                         url_of(request.object.key) + ": an empty range, or "
                                                      "one past the end"));
     }
-    const std::string& etag = request.object.etag;
     HttpRequest get{.url = url_of(request.object.key),
                     .into = request.into,
                     .attempt = request.attempt};
-    get.headers.push_back(fmt::format("Range: bytes={}-{}", request.offset,
-                                      request.offset + size_bytes - 1));
-    if (!etag.empty() && !is_weak_etag(etag)) {
-      get.headers.push_back("If-Match: " + etag);
+    get.headers.push_back(range_header(request.offset, size_bytes));
+    if (auto wanted = if_match_header(request.object.etag)) {
+      get.headers.push_back(*std::move(wanted));
     }
     client_->send(
         std::move(get), std::move(stop),

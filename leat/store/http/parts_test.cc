@@ -101,6 +101,24 @@ TEST(ContentRangeTest, ReadsOnlyWhatIsWellFormed) {
   }
 }
 
+TEST(ETagTest, TellsVersionsApartByTheOpaquePartAlone) {
+  EXPECT_TRUE(same_version("\"x\"", "\"x\""));
+  EXPECT_TRUE(same_version("W/\"x\"", "\"x\""));
+  EXPECT_TRUE(same_version("\"x\"", "w/\"x\""));
+  EXPECT_TRUE(same_version("\"x\"", "x"));
+  EXPECT_FALSE(same_version("W/\"x\"", "W/\"y\""));
+  EXPECT_FALSE(same_version("\"W/x\"", "\"x\""));
+
+  EXPECT_EQ(if_match_header("\"x\""), "If-Match: \"x\"");
+  EXPECT_EQ(if_match_header("W/\"x\""), std::nullopt);
+  EXPECT_EQ(if_match_header(""), std::nullopt);
+}
+
+TEST(ContentRangeTest, AsksForTheLastByteToo) {
+  EXPECT_EQ(range_header(0, 1), "Range: bytes=0-0");
+  EXPECT_EQ(range_header(10, 4), "Range: bytes=10-13");
+}
+
 TEST(StatusTest, MapsEachStatusToWhatACallerMayDo) {
   struct Case {
     int status;

@@ -186,9 +186,9 @@ void HubStore::read(ReadRequest request, std::stop_token stop, ReadDone done) {
 void HubStore::send(Walk walk) {
   HttpRequest get = request_to(walk.url);
   get.headers.push_back(
-      fmt::format("Range: bytes={}-{}", walk.request.offset,
-                  walk.request.offset + (walk.request.into.size() - 1)));
+      range_header(walk.request.offset, walk.request.into.size()));
   get.into = walk.request.into;
+  get.attempt = walk.request.attempt;
   const std::stop_token stop = walk.stop;
   http_->send(std::move(get), stop,
               [this, walk = std::move(walk)](Result<HttpReply> reply) mutable {
@@ -251,7 +251,7 @@ Result<void> HubStore::judge(const Walk& walk, const HttpReply& reply) {
   std::string_view etag = reply.header("x-linked-etag");
   if (etag.empty() && !leads_on) etag = reply.header("etag");
   if (is_hubs && !object.etag.empty() && !etag.empty() &&
-      hash_of_etag(etag) != object.etag) {
+      !same_version(etag, object.etag)) {
     return Error(ErrorCode::kCorrupt,
                  fmt::format("{}: the file changed since it was indexed; index "
                              "again, or name a commit as the revision",

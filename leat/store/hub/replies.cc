@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "leat/store/cloud/checks.h"
 #include "leat/store/cloud/endpoint.h"
+#include "leat/store/cloud/json_text.h"
 #include "leat/store/cloud/uri.h"
 #include "leat/store/http/shown_text.h"
 #include "leat/store/http/status.h"
@@ -18,27 +18,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A full page has 1,000 entries of two objects each; this bounds the memory
-// that the tree takes.
-constexpr std::ptrdiff_t kMostNodes = 200'000;
-
 Error bad(std::string_view why) {
   return Error(ErrorCode::kCorrupt,
                fmt::format("the server's list of files is not the Hub's: {}; "
                            "check HF_ENDPOINT",
                            why));
-}
-
-const Json* member(const Json& object, std::string_view name) {
-  if (!object.is_object()) return nullptr;
-  const auto found = object.find(name);
-  return found == object.end() ? nullptr : &*found;
-}
-
-std::string text_of(const Json& object, std::string_view name) {
-  const Json* const found = member(object, name);
-  return found != nullptr && found->is_string() ? found->get<std::string>()
-                                                : std::string();
 }
 
 /// The cursor of `Link: <https://…?cursor=…>; rel="next"`; empty on the last
@@ -55,15 +39,15 @@ std::string next_cursor(std::string_view link) {
 }
 
 Result<ObjectInfo> file_of(const Json& entry, std::string path) {
-  const Json* const large = member(entry, "lfs");
+  const Json* const large = json_member(entry, "lfs");
   const Json& content = large != nullptr && large->is_object() ? *large : entry;
-  const Json* const size = member(content, "size");
+  const Json* const size = json_member(content, "size");
   if (size == nullptr || !size->is_number_unsigned()) {
     return bad("a size is not a number");
   }
   ObjectInfo file{.key = std::move(path),
                   .size_bytes = size->get<std::uint64_t>(),
-                  .etag = text_of(content, "oid")};
+                  .etag = json_text(content, "oid")};
   if (file.etag.empty() || !consists_of(file.etag, "")) {
     return bad("a hash is none");
   }
@@ -75,16 +59,13 @@ Result<ObjectInfo> file_of(const Json& entry, std::string path) {
 Result<ListPage> parse_hub_tree(const HttpReply& reply,
                                 std::string_view prefix) {
   const std::string_view body = reply.body;
-  if (std::count_if(body.begin(), body.end(),
-                    [](char c) { return c == '{' || c == '['; }) > kMostNodes) {
-    return bad("it is too large");
-  }
-  const Json entries = Json::parse(body, nullptr, /*allow_exceptions=*/false);
+  if (has_too_many_nodes(body)) return bad("it is too large");
+  const Json entries = parse_json_text(body);
   if (!entries.is_array()) return bad("it is no JSON array");
   ListPage page;
   for (const Json& entry : entries) {
-    std::string path = text_of(entry, "path");
-    const bool is_folder = text_of(entry, "type") == "directory";
+    std::string path = json_text(entry, "path");
+    const bool is_folder = json_text(entry, "type") == "directory";
     if (is_folder) path += '/';
     // The tree of the prefix's folder holds its neighbours, too.
     if (path.size() <= prefix.size() || !path.starts_with(prefix)) continue;
@@ -101,13 +82,6 @@ Result<ListPage> parse_hub_tree(const HttpReply& reply,
   LEAT_TRY_VOID(check_page(page, prefix));
   page.resume = next_cursor(reply.header("link"));
   return page;
-}
-
-std::string_view hash_of_etag(std::string_view etag) {
-  if (etag.starts_with("W/")) etag.remove_prefix(2);
-  if (etag.starts_with('"')) etag.remove_prefix(1);
-  if (etag.ends_with('"')) etag.remove_suffix(1);
-  return etag;
 }
 
 Error error_from_hub(const HttpReply& reply, std::string_view doing,

@@ -20,9 +20,6 @@ namespace leat {
 Result<ListPage> parse_hub_tree(const HttpReply& reply,
                                 std::string_view prefix);
 
-/// The hash in an ETag: `W/"abc"` is abc.
-std::string_view hash_of_etag(std::string_view etag);
-
 /// The error of a reply that is no success. `doing`: "reading hf://…".
 ///
 /// Errors: as http/status.h; a 401 that says that the repository is not there,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "leat/base/text.h"
+#include "leat/store/cloud/list_xml.h"
 #include "leat/store/cloud/uri.h"
 
 namespace leat {
@@ -67,15 +68,10 @@ bool put_in_order(std::vector<Entry>& entries, bool& is_sorted) {
 
 Result<ListPage> parse_list_reply(std::string_view body,
                                   std::string_view prefix) {
-  if (std::count(body.begin(), body.end(), '<') > kMostTags) {
-    return bad_list("it is too large");
-  }
   pugi::xml_document document;
-  // Blanks count: a key may be nothing else.
-  if (!document.load_buffer(body.data(), body.size(),
-                            pugi::parse_default | pugi::parse_ws_pcdata_single,
-                            pugi::encoding_utf8)) {
-    return bad_list("it is not XML");
+  if (const auto wrong = load_list_xml(body, kMostTags, document);
+      !wrong.empty()) {
+    return bad_list(wrong);
   }
   const pugi::xml_node root = document.child("ListBucketResult");
   if (!root) return bad_list("it has no ListBucketResult");

@@ -21,18 +21,6 @@ std::string header_line(std::string_view name, std::string_view value) {
 
 }  // namespace
 
-std::unique_ptr<RefreshingCredentials> open_credentials(
-    const S3Settings& settings) {
-  if (!settings.is_signed()) return nullptr;
-  RefreshingCredentials::Options options;
-  if (settings.credentials) {
-    options.initial = TimedCredentials{*settings.credentials};
-  }
-  options.provider = settings.provider;
-  options.turn_path = settings.turn_path;
-  return std::make_unique<RefreshingCredentials>(std::move(options));
-}
-
 RequestMaker::RequestMaker(S3Settings settings, WallNow now)
     : now_(std::move(now)),
       settings_(std::make_shared<const S3Settings>(std::move(settings))) {}

@@ -17,11 +17,6 @@
 
 namespace leat {
 
-/// The credentials for signing a bucket's requests; null for anonymous
-/// requests.
-std::unique_ptr<RefreshingCredentials> open_credentials(
-    const S3Settings& settings);
-
 /// Makes the requests for one bucket.
 ///
 /// Signs as little as S3 requires (host and x-amz-*), since a proxy can break

@@ -14,6 +14,7 @@
 #include "leat/base/text.h"
 #include "leat/store/cloud/checks.h"
 #include "leat/store/cloud/http_date.h"
+#include "leat/store/cloud/judge.h"
 #include "leat/store/cloud/refreshing.h"
 #include "leat/store/http/content_range.h"
 #include "leat/store/http/last_modified.h"
@@ -42,7 +43,8 @@ class S3Store final : public Store {
   S3Store(std::string_view bucket, S3Settings settings,
           std::unique_ptr<HttpClient> http, WallNow now)
       : bucket_(bucket),
-        credentials_(open_credentials(settings)),
+        credentials_(keep_credentials(settings.credentials, settings.provider,
+                                      settings.turn_path)),
         maker_(std::move(settings), std::move(now)),
         http_(std::move(http)) {}
 
@@ -129,12 +131,9 @@ void S3Store::send_read(ReadRequest request, CredentialsRef who,
                               .query = {},
                               .headers = {},
                               .body = {}};
-  wanted.headers.push_back(
-      fmt::format("Range: bytes={}-{}", request.offset,
-                  request.offset + (request.into.size() - 1)));
-  // A server may never take a weak tag for a match.
-  if (!request.object.etag.empty() && !is_weak_etag(request.object.etag)) {
-    wanted.headers.push_back("If-Match: " + request.object.etag);
+  wanted.headers.push_back(range_header(request.offset, request.into.size()));
+  if (auto version = if_match_header(request.object.etag)) {
+    wanted.headers.push_back(*std::move(version));
   }
   RequestMaker::Made made = maker_.make(std::move(wanted), std::move(who));
   made.http.into = request.into;
@@ -177,18 +176,8 @@ Result<void> S3Store::judge_read(const ReadRequest& request,
   }
   if (reply->misfit)
     return std::move(*reply->misfit).while_doing(reading(request));
-  if (auto checked = check_range(*reply, request.offset, request.into.size());
-      !checked) {
+  if (auto checked = check_carried(*reply, request, kEtag); !checked) {
     return std::move(checked).error().while_doing(reading(request));
-  }
-  // A server that does not know If-Match still says what it sent.
-  const std::string_view etag = reply->header("etag");
-  if (!request.object.etag.empty() && !etag.empty() &&
-      !same_version(etag, request.object.etag)) {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("{}: the object changed since it was indexed (its "
-                             "ETag is no longer {}); index again",
-                             reading(request), request.object.etag));
   }
   if (auto checked = check_object_checksum(*reply, request.into); !checked) {
     return std::move(checked).error().while_doing(reading(request));

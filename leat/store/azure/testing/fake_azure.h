@@ -5,13 +5,11 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 
 #include "leat/base/mutex.h"
-#include "leat/base/text.h"
-#include "leat/store/cloud/uri.h"
+#include "leat/store/cloud/testing/fake_cloud.h"
 #include "leat/store/testing/http_server.h"
 
 namespace leat::testing {
@@ -32,19 +30,6 @@ class FakeAzure {
     std::string bytes;
     std::string etag;
   };
-  using Query = std::map<std::string, std::string>;
-
-  static Query query_of(std::string_view text) {
-    Query query;
-    while (!text.empty()) {
-      const std::string_view pair = text.substr(0, text.find('&'));
-      text.remove_prefix(std::min(pair.size() + 1, text.size()));
-      const std::size_t equals = pair.find('=');
-      query[uri_decode(pair.substr(0, equals))] =
-          uri_decode(pair.substr(equals + 1));
-    }
-    return query;
-  }
 
   static ServerReply error(int status, const std::string& code) {
     return {.status = status,
@@ -61,22 +46,16 @@ class FakeAzure {
   }
 
   ServerReply answer(const ServerRequest& request) {
-    const std::string_view target = request.target;
-    const std::size_t mark = std::min(target.find('?'), target.size());
-    const Query query =
-        query_of(mark == target.size() ? "" : target.substr(mark + 1));
-    const auto sig = query.find("sig");
-    if (sig == query.end() || sig->second != "PLANTEDSAS=") {
+    FakeTarget target(request.target);
+    if (target.value("sig") != "PLANTEDSAS=") {
       return error(403, "AuthenticationFailed");
     }
-    std::string_view path = target.substr(0, mark);
-    if (!path.starts_with("/acc/ds")) return error(404, "ContainerNotFound");
-    path.remove_prefix(std::string_view("/acc/ds").size());
-    if (path.empty()) {
+    if (!target.take("/acc/ds")) return error(404, "ContainerNotFound");
+    if (target.path.empty()) {
       const MutexLock lock(mutex_);
-      return list(query);
+      return list(target);
     }
-    const std::string key = uri_decode(path.substr(1));
+    const std::string key = uri_decode(target.path.substr(1));
     if (request.method == "PUT") {
       if (request.header("x-ms-blob-type") != "BlockBlob") {
         return error(400, "MissingRequiredHeader");
@@ -96,23 +75,8 @@ class FakeAzure {
           .headers = {{"ETag", blob.etag},
                       {"Content-Length", std::to_string(blob.bytes.size())}}};
     }
-    return range(blob, request.header("range"));
-  }
-
-  static ServerReply range(const Blob& blob, std::string_view range) {
-    const std::size_t dash = range.find('-');
-    const auto first = number_from<std::uint64_t>(range.substr(6, dash - 6));
-    const auto last = number_from<std::uint64_t>(range.substr(dash + 1));
-    if (!first || !last || *first >= blob.bytes.size()) {
-      return error(416, "InvalidRange");
-    }
-    const std::uint64_t end = std::min(*last + 1, blob.bytes.size());
-    return {
-        .status = 206,
-        .headers = {{"ETag", blob.etag},
-                    {"Content-Range", fmt::format("bytes {}-{}/{}", *first,
-                                                  end - 1, blob.bytes.size())}},
-        .body = blob.bytes.substr(*first, end - *first)};
+    return fake_range(blob.bytes, request.header("range"), {"ETag", blob.etag})
+        .value_or(error(416, "InvalidRange"));
   }
 
   static std::string escaped(std::string_view text) {
@@ -127,43 +91,28 @@ class FakeAzure {
     return out;
   }
 
-  ServerReply list(const Query& query) const LEAT_REQUIRES(mutex_) {
-    const auto value = [&query](const char* name) {
-      const auto found = query.find(name);
-      return found == query.end() ? std::string() : found->second;
-    };
-    const std::string prefix = value("prefix");
-    const std::string delimiter = value("delimiter");
+  ServerReply list(const FakeTarget& target) const LEAT_REQUIRES(mutex_) {
+    const FakePage found =
+        fake_page(blobs_, target.value("prefix"), target.value("delimiter"),
+                  target.value("marker"));
     std::string page;
-    std::string next;
-    std::set<std::string> shown;
-    for (const auto& [key, blob] : blobs_) {
-      if (!key.starts_with(prefix)) continue;
-      const std::size_t cut = delimiter.empty()
-                                  ? std::string::npos
-                                  : key.find(delimiter, prefix.size());
-      const std::string name =
-          cut == std::string::npos ? key : key.substr(0, cut + 1);
-      if (name <= value("marker") || shown.contains(name)) continue;
-      if (shown.size() == 7) {
-        next = *shown.rbegin();
-        break;
-      }
-      shown.insert(name);
-      page += cut == std::string::npos
-                  ? fmt::format(
-                        "<Blob><Name>{}</Name><Properties>"
-                        "<Content-Length>{}</Content-Length>"
-                        "<Etag>{}</Etag></Properties></Blob>",
-                        escaped(key), blob.bytes.size(),
-                        blob.etag.substr(1, blob.etag.size() - 2))
-                  : fmt::format("<BlobPrefix><Name>{}</Name></BlobPrefix>",
-                                escaped(name));
+    for (const std::string& key : found.keys) {
+      const Blob& blob = blobs_.at(key);
+      page += fmt::format(
+          "<Blob><Name>{}</Name><Properties>"
+          "<Content-Length>{}</Content-Length>"
+          "<Etag>{}</Etag></Properties></Blob>",
+          escaped(key), blob.bytes.size(),
+          blob.etag.substr(1, blob.etag.size() - 2));
+    }
+    for (const std::string& folder : found.folders) {
+      page += fmt::format("<BlobPrefix><Name>{}</Name></BlobPrefix>",
+                          escaped(folder));
     }
     return {.body =
                 "\xef\xbb\xbf<?xml version=\"1.0\"?><EnumerationResults>"
                 "<Blobs>" +
-                page + "</Blobs><NextMarker>" + escaped(next) +
+                page + "</Blobs><NextMarker>" + escaped(found.last) +
                 "</NextMarker></EnumerationResults>"};
   }
 

@@ -6,13 +6,12 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <ranges>
 #include <string>
 #include <string_view>
 
 #include "leat/base/mutex.h"
-#include "leat/base/text.h"
-#include "leat/store/cloud/uri.h"
+#include "leat/store/cloud/testing/fake_cloud.h"
 #include "leat/store/testing/http_server.h"
 
 namespace leat::testing {
@@ -34,19 +33,6 @@ class FakeGcs {
     std::string bytes;
     std::uint64_t generation;
   };
-  using Query = std::map<std::string, std::string>;
-
-  static Query query_of(std::string_view text) {
-    Query query;
-    while (!text.empty()) {
-      const std::string_view pair = text.substr(0, text.find('&'));
-      text.remove_prefix(std::min(pair.size() + 1, text.size()));
-      const std::size_t equals = pair.find('=');
-      query[uri_decode(pair.substr(0, equals))] =
-          uri_decode(pair.substr(equals + 1));
-    }
-    return query;
-  }
 
   static nlohmann::json resource(const std::string& key, const Object& object) {
     return {{"name", key},
@@ -73,89 +59,51 @@ class FakeGcs {
         request.header("authorization") != "Bearer " + token_) {
       return error(401, "authError");
     }
-    const std::string_view target = request.target;
-    const std::size_t mark = std::min(target.find('?'), target.size());
-    const Query query =
-        query_of(mark == target.size() ? "" : target.substr(mark + 1));
-    std::string_view path = target.substr(0, mark);
-    if (request.method == "POST" && path == "/upload/storage/v1/b/ds/o" &&
-        query.contains("name")) {
-      put(query.at("name"), request.body);
+    FakeTarget target(request.target);
+    if (request.method == "POST" && target.has("name") &&
+        target.path == "/upload/storage/v1/b/ds/o") {
+      put(target.value("name"), request.body);
       const MutexLock lock(mutex_);
-      const auto& [key, object] = *objects_.find(query.at("name"));
+      const auto& [key, object] = *objects_.find(target.value("name"));
       return {.body = resource(key, object).dump()};
     }
-    constexpr std::string_view kObjects = "/storage/v1/b/ds/o";
-    if (request.method != "GET" || !path.starts_with(kObjects)) {
+    if (request.method != "GET" || !target.take("/storage/v1/b/ds/o")) {
       return error(404, "notFound");
     }
-    path.remove_prefix(kObjects.size());
     const MutexLock lock(mutex_);
-    if (path.empty()) return list(query);
-    const auto found = objects_.find(uri_decode(path.substr(1)));
+    if (target.path.empty()) return list(target);
+    const auto found = objects_.find(uri_decode(target.path.substr(1)));
     if (found == objects_.end()) return error(404, "notFound");
-    if (!query.contains("alt")) {
+    if (!target.has("alt")) {
       return {.body = resource(found->first, found->second).dump()};
     }
-    return media(found->second, query, request.header("range"));
+    return media(found->second, target.value("ifGenerationMatch"),
+                 request.header("range"));
   }
 
-  static ServerReply media(const Object& object, const Query& query,
+  static ServerReply media(const Object& object, const std::string& wanted,
                            std::string_view range) {
     const std::string generation = std::to_string(object.generation);
-    const auto wanted = query.find("ifGenerationMatch");
-    if (wanted != query.end() && wanted->second != generation) {
+    if (!wanted.empty() && wanted != generation) {
       return {.status = 412, .body = "Precondition Failed"};
     }
-    const std::size_t dash = range.find('-');
-    const auto first = number_from<std::uint64_t>(range.substr(6, dash - 6));
-    const auto last = number_from<std::uint64_t>(range.substr(dash + 1));
-    if (!first || !last || *first >= object.bytes.size()) {
-      return {.status = 416};
-    }
-    const std::uint64_t end = std::min(*last + 1, object.bytes.size());
-    return {.status = 206,
-            .headers = {{"x-goog-generation", generation},
-                        {"Content-Range",
-                         fmt::format("bytes {}-{}/{}", *first, end - 1,
-                                     object.bytes.size())}},
-            .body = object.bytes.substr(*first, end - *first)};
+    return fake_range(object.bytes, range, {"x-goog-generation", generation})
+        .value_or(ServerReply{.status = 416});
   }
 
-  ServerReply list(const Query& query) const LEAT_REQUIRES(mutex_) {
-    const auto value = [&query](const char* name) {
-      const auto found = query.find(name);
-      return found == query.end() ? std::string() : found->second;
-    };
-    const std::string prefix = value("prefix");
-    const std::string delimiter = value("delimiter");
+  ServerReply list(const FakeTarget& target) const LEAT_REQUIRES(mutex_) {
     // The token is the last name of the page before.
-    const std::string after = value("pageToken");
-    nlohmann::json items = nlohmann::json::array();
-    std::set<std::string> folded;
+    const FakePage found = fake_page(
+        std::ranges::subrange(objects_.lower_bound(target.value("startOffset")),
+                              objects_.end()),
+        target.value("prefix"), target.value("delimiter"),
+        target.value("pageToken"));
     nlohmann::json page = {{"kind", "storage#objects"}};
-    std::string last;
-    for (const auto& [key, object] : objects_) {
-      if (!key.starts_with(prefix) || key < value("startOffset")) continue;
-      const std::size_t cut = delimiter.empty()
-                                  ? std::string::npos
-                                  : key.find(delimiter, prefix.size());
-      const std::string name =
-          cut == std::string::npos ? key : key.substr(0, cut + 1);
-      if ((!after.empty() && name <= after) || folded.contains(name)) continue;
-      if (items.size() + folded.size() == 7) {
-        page["nextPageToken"] = last;
-        break;
-      }
-      last = name;
-      if (cut == std::string::npos) {
-        items.push_back(resource(key, object));
-      } else {
-        folded.insert(name);
-      }
+    for (const std::string& key : found.keys) {
+      page["items"].push_back(resource(key, objects_.at(key)));
     }
-    if (!items.empty()) page["items"] = items;
-    if (!folded.empty()) page["prefixes"] = folded;
+    if (!found.folders.empty()) page["prefixes"] = found.folders;
+    if (!found.last.empty()) page["nextPageToken"] = found.last;
     return {.body = page.dump()};
   }
 

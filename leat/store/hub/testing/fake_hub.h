@@ -2,18 +2,14 @@
 // it: trees in pages of seven, paths-info, resolve. Files of more than a
 // thousand bytes redirect to a delivery network, which wants no token.
 #pragma once
-#include <fmt/format.h>
-
 #include <atomic>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <string_view>
 
-#include "leat/base/text.h"
 #include "leat/store/cloud/digest.h"
-#include "leat/store/cloud/uri.h"
+#include "leat/store/cloud/testing/fake_cloud.h"
 #include "leat/store/testing/http_server.h"
 
 namespace leat::testing {
@@ -54,16 +50,8 @@ class FakeHub {
 
   static ServerReply range(const std::string& bytes, std::string_view range,
                            const std::string& etag) {
-    const std::size_t dash = range.find('-');
-    const auto first = number_from<std::uint64_t>(range.substr(6, dash - 6));
-    const auto last = number_from<std::uint64_t>(range.substr(dash + 1));
-    if (!first || !last || *first >= bytes.size()) return {.status = 416};
-    const std::uint64_t end = std::min(*last + 1, bytes.size());
-    return {.status = 206,
-            .headers = {{"ETag", "W/\"" + etag + "\""},
-                        {"Content-Range", fmt::format("bytes {}-{}/{}", *first,
-                                                      end - 1, bytes.size())}},
-            .body = bytes.substr(*first, end - *first)};
+    return fake_range(bytes, range, {"ETag", "W/\"" + etag + "\""})
+        .value_or(ServerReply{.status = 416});
   }
 
   ServerReply deliver(const ServerRequest& request) {
@@ -76,22 +64,17 @@ class FakeHub {
     if (request.header("authorization") != std::string("Bearer ") + kToken) {
       return error(401, "RepoNotFound");
     }
-    std::string_view path = request.target;
-    const auto take = [&path](std::string_view front) {
-      if (!path.starts_with(front)) return false;
-      path.remove_prefix(front.size());
-      return true;
-    };
-    if (take("/api/datasets/me/ds/paths-info/main")) {
+    FakeTarget target(request.target);
+    if (target.take("/api/datasets/me/ds/paths-info/main")) {
       const std::string wanted = uri_decode(request.body.substr(6));
       nlohmann::json found = nlohmann::json::array();
       if (files_.contains(wanted)) found.push_back(entry(wanted));
       return {.body = found.dump()};
     }
-    if (take("/api/datasets/me/ds/tree/main")) return tree(path);
-    if (!take("/datasets/me/ds/resolve/main/"))
+    if (target.take("/api/datasets/me/ds/tree/main")) return tree(target);
+    if (!target.take("/datasets/me/ds/resolve/main/"))
       return error(404, "RepoNotFound");
-    const std::string file = uri_decode(path);
+    const std::string file = uri_decode(target.path);
     if (!files_.contains(file)) return error(404, "EntryNotFound");
     const std::string& bytes = files_.at(file);
     if (bytes.size() <= kLarge) {
@@ -105,17 +88,11 @@ class FakeHub {
   }
 
   /// `target`: "/folder?recursive=…&cursor=…".
-  ServerReply tree(std::string_view target) const {
-    const std::size_t mark = target.find('?');
-    std::string folder = uri_decode(target.substr(0, mark));
-    const std::string_view query = target.substr(mark + 1);
+  ServerReply tree(const FakeTarget& target) const {
+    std::string folder = uri_decode(target.path);
     if (!folder.empty()) folder = folder.substr(1) + "/";
-    const bool is_recursive =
-        query.find("recursive=true") != std::string_view::npos;
-    std::string after;
-    if (const std::size_t at = query.find("cursor="); at == 0) {
-      after = uri_decode(query.substr(7, query.find('&') - 7));
-    }
+    const bool is_recursive = target.value("recursive") == "true";
+    const std::string after = target.value("cursor");
     // Folders come before what they hold, as in git.
     std::map<std::string, nlohmann::json> entries;
     for (const auto& [path, bytes] : files_) {

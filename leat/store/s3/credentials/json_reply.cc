@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "leat/store/cloud/expiration.h"
+#include "leat/store/cloud/json_text.h"
 #include "leat/store/http/shown_text.h"
 #include "leat/store/s3/credentials/static_keys.h"
 
@@ -20,26 +20,12 @@ Error bad(std::string message) {
   return Error(ErrorCode::kPermissionDenied, std::move(message));
 }
 
-/// Null where it is none: nothing here throws.
-Json parse(std::string_view text) {
-  Json parsed = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  return parsed.is_object() ? parsed : Json();
-}
-
-/// The text of that name; empty if it is absent, null or no text.
-std::string text_of(const Json& object, std::string_view name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>()
-                                                     : std::string();
-}
-
 std::string refusal(const Json& object,
                     std::span<const std::string_view> secrets) {
-  if (!object.is_object()) return {};
-  std::string code = text_of(object, "Code");
-  if (code.empty()) code = text_of(object, "code");
-  std::string message = text_of(object, "Message");
-  if (message.empty()) message = text_of(object, "message");
+  std::string code = json_text(object, "Code");
+  if (code.empty()) code = json_text(object, "code");
+  std::string message = json_text(object, "Message");
+  if (message.empty()) message = json_text(object, "message");
   if (code.empty() && message.empty()) return {};
   return fmt::format(" ({}{}{})", shown_text(code, secrets),
                      code.empty() || message.empty() ? "" : ": ",
@@ -50,7 +36,7 @@ Result<std::optional<TimePoint>> expiry_of(const Json& object,
                                            const JsonForm& form,
                                            std::string_view date,
                                            const CredentialTools& tools) {
-  const std::string text = text_of(object, "Expiration");
+  const std::string text = json_text(object, "Expiration");
   if (text.empty()) {
     if (!form.needs_expiration) return std::optional<TimePoint>();
     return bad("the answer has no Expiration");
@@ -68,27 +54,27 @@ Result<std::optional<TimePoint>> expiry_of(const Json& object,
 
 std::string json_refusal(std::string_view text,
                          std::span<const std::string_view> secrets) {
-  return refusal(parse(text), secrets);
+  return refusal(parse_json_text(text), secrets);
 }
 
 Result<TimedCredentials> parse_json_credentials(
     std::string_view text, const JsonForm& form, std::string_view date,
     std::span<const std::string_view> secrets, const CredentialTools& tools) {
-  const Json object = parse(text);
-  if (object.is_null()) return bad("the answer is no JSON object");
+  const Json object = parse_json_text(text);
+  if (!object.is_object()) return bad("the answer is no JSON object");
   if (form.needs_version_1) {
-    const auto version = object.find("Version");
-    if (version == object.end() || *version != 1) {
+    const Json* const version = json_member(object, "Version");
+    if (version == nullptr || *version != 1) {
       return bad("the answer does not say \"Version\": 1");
     }
   }
-  const std::string code = text_of(object, "Code");
+  const std::string code = json_text(object, "Code");
   if (!code.empty() && code != "Success") {
     return bad("it refuses" + refusal(object, secrets));
   }
-  TimedCredentials found{{text_of(object, "AccessKeyId"),
-                          text_of(object, "SecretAccessKey"),
-                          text_of(object, form.token_name)}};
+  TimedCredentials found{{json_text(object, "AccessKeyId"),
+                          json_text(object, "SecretAccessKey"),
+                          json_text(object, form.token_name)}};
   if (found.keys.access_key_id.empty() ||
       found.keys.secret_access_key.empty()) {
     return bad("the answer has no AccessKeyId or no SecretAccessKey" +
