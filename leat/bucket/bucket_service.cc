@@ -63,6 +63,7 @@ BucketService::BucketService(Folder folder, AccessOptions access,
       faults_(behaviour.seed, std::move(behaviour.faults),
               std::move(behaviour.fault_script)),
       gets_(behaviour.most_gets_per_second),
+      retry_after_seconds_(behaviour.retry_after_seconds),
       worker_("leat-bkt-work", 1) {}
 
 std::unique_ptr<Exchange> BucketService::begin(const RequestHead& head) {

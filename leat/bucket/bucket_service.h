@@ -26,6 +26,9 @@ struct Behaviour {
   std::uint64_t seed = 0;
   /// GETs beyond so many a second get SlowDown; 0: none do.
   std::uint64_t most_gets_per_second = 0;
+  /// The wait that each 429 and 503 asks for (Retry-After); 0: they ask for
+  /// none.
+  std::uint32_t retry_after_seconds = 0;
 };
 
 /// Answers S3's requests from a folder, slowly and with faults as asked, and
@@ -54,6 +57,7 @@ class BucketService final : public HttpService {
   RequestLimit& gets() { return gets_; }
   const Authenticator& authenticator() const { return authenticator_; }
   Nanoseconds next_delay();
+  std::uint32_t retry_after_seconds() const { return retry_after_seconds_; }
   void run_elsewhere(std::function<void()> task);
 
  private:
@@ -63,6 +67,7 @@ class BucketService final : public HttpService {
   const std::uint64_t seed_;
   FaultInjector faults_;
   RequestLimit gets_;
+  const std::uint32_t retry_after_seconds_;
   BucketCounters counters_;
   std::atomic<std::uint64_t> delays_ = 0;
   std::atomic<const HttpServer*> server_ = nullptr;

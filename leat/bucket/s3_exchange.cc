@@ -147,15 +147,22 @@ void S3Exchange::on_body(std::span<const std::byte> piece) {
 }
 
 void S3Exchange::on_request(SendReply send) {
-  if (refusal_) {
-    return send(shape_.apply(error_reply(*refusal_, head_.target)));
-  }
+  if (refusal_) return send(shape_.apply(refuse()));
   Answer slow = slow_answer();
   if (!slow) return send(shape_.apply(answer_now()));
   // The connection may go before the answer comes: nothing of ours is used.
   service_.run_elsewhere(
       [&service = service_, shape = shape_, slow = std::move(slow),
        send = std::move(send)] { send(shape.apply(slow(service.parts()))); });
+}
+
+Reply S3Exchange::refuse() const {
+  Reply reply = error_reply(*refusal_, head_.target);
+  const std::uint32_t wait = service_.retry_after_seconds();
+  if (wait != 0 && (reply.status == 429 || reply.status == 503)) {
+    reply.headers += fmt::format("Retry-After: {}\r\n", wait);
+  }
+  return reply;
 }
 
 void S3Exchange::on_sent(const SentReply& sent) {

@@ -36,6 +36,7 @@ class S3Exchange final : public Exchange {
   void choose_fault();
   void open_body(std::string_view payload_hash);
   WriteRequest write_request() const;
+  Reply refuse() const;
   Reply answer_now();
   /// Null if answer_now() is to answer.
   Answer slow_answer();

@@ -41,6 +41,7 @@ struct BucketWords {
   std::string repeat;
   std::uint64_t seed = 0;
   std::uint64_t most_gets = 0;
+  std::uint32_t retry_after = 0;
   std::string credentials;
   bool no_credentials = false;
   std::string session_token;
@@ -123,6 +124,7 @@ Result<Behaviour> behaviour_of(const BucketWords& words) {
   Behaviour behaviour;
   behaviour.seed = words.seed;
   behaviour.most_gets_per_second = words.most_gets;
+  behaviour.retry_after_seconds = words.retry_after;
   LEAT_TRY(behaviour.latency, parse_latency(words.latency));
   for (const std::string& fault : words.faults) {
     LEAT_TRY(const FaultRate rate, parse_fault_rate(fault));
@@ -238,6 +240,10 @@ std::function<Result<void>(CommandContext&)> add_bucket(CLI::App& app) {
                  "file of lines such as: after 10 GET photos/ 503 x3");
   app.add_option("--most-gets", words->most_gets,
                  "GETs a second; those beyond get 503 SlowDown; 0: no limit");
+  app.add_option("--retry-after", words->retry_after,
+                 "seconds that its 429s and 503s ask clients to wait; 0: they "
+                 "do not ask")
+      ->check(count_between(0, std::numeric_limits<std::uint32_t>::max()));
   app.add_option("--repeat", words->repeat,
                  "BUCKET/FILE:COUNT: the file as that many objects, "
                  "FILE-00000000 and on, instead of all else in its folder");

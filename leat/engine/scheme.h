@@ -30,8 +30,11 @@ struct Driver {
   std::string endpoint;
   std::optional<std::string> provider;
   std::uint32_t max_attempts = 0;  ///< See RetryOptions; 0: not said.
-  /// Facts about the server that its client learns; null for files.
+  /// Facts about the server that its client learns; null for files, and for
+  /// several places joined.
   std::shared_ptr<EndpointNotes> notes;
+  /// Those of each place that is joined; null for files.
+  std::vector<std::shared_ptr<const EndpointNotes>> joined_notes{};
   /// It talks to an arbitrary web server, which may bear few connections.
   bool is_plain_http = false;
 };

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <random>
 #include <utility>
+#include <vector>
 
 #include "leat/base/check.h"
 #include "leat/dataset/catalogue.h"
@@ -42,6 +44,18 @@ std::uint64_t draw_seed() {
   return std::uint64_t{device()} << 32 | device();
 }
 
+/// Until when a service asks for no request: the last of those of all places.
+std::function<TimePoint()> not_before_of(const Driver& driver) {
+  std::vector<std::shared_ptr<const EndpointNotes>> all = driver.joined_notes;
+  all.emplace_back(driver.notes);
+  std::erase(all, nullptr);
+  return [all = std::move(all)] {
+    TimePoint last;
+    for (const auto& notes : all) last = std::max(last, notes->not_before());
+    return last;
+  };
+}
+
 /// Puts one window and one set of retries around any driver.
 OpenedStore wrap(Driver driver, const StoreOptions& options, Metrics* metrics) {
   RetryOptions retries;
@@ -63,9 +77,10 @@ OpenedStore wrap(Driver driver, const StoreOptions& options, Metrics* metrics) {
                limited->has_room_for(duplicates);
       },
       metrics);
+  auto not_before = not_before_of(driver);
   auto retrying = std::make_unique<RetryingStore>(
       std::move(hedged), retries, options.seed.value_or(draw_seed()), metrics,
-      std::move(driver.notes));
+      std::move(driver.notes), std::move(not_before));
   auto limited = std::make_unique<LimitedStore>(
       std::move(retrying), options.max_in_flight, metrics, polite);
   opened.limited = limited.get();
@@ -177,6 +192,7 @@ class PlaceOpener {
     joined.provider =
         !has_some_ || joined.provider == driver.provider ? driver.provider : "";
     has_some_ = true;
+    joined.joined_notes.push_back(driver.notes);
   }
 
   const Env& env_;

@@ -3,13 +3,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "leat/base/buffer.h"
+#include "leat/base/clock.h"
+#include "leat/dataset/derive.h"
+#include "leat/engine/scheme.h"
 #include "leat/index/open_catalogue.h"
 #include "leat/store/testing/http_server.h"
 
@@ -88,6 +94,61 @@ TEST(OpenStoreTest, RefusesAWindowOfNothing) {
   options.max_in_flight = 0;
 
   EXPECT_FALSE(open_store("s3://bucket/a", options, kKeys, nullptr));
+}
+
+TEST(OpenStoreTest, HearsEachServiceAskForAWait) {
+  ScriptedServer server([](const ServerRequest&) {
+    return ServerReply{.status = 503, .headers = {{"Retry-After", "30"}}};
+  });
+  StoreOptions options;
+  options.endpoint_url = server.url();
+  options.no_sign_request = true;
+  for (const std::string& url :
+       {std::string("s3://bucket/a"), std::string("gs://bucket/a"),
+        std::string("az://container/a"), std::string("hf://datasets/me/ds"),
+        server.url("/a")}) {
+    SCOPED_TRACE(url);
+    const auto parsed = parse_url(url);
+    ASSERT_TRUE(parsed) << parsed.error().message();
+    const auto scheme =
+        std::ranges::find(schemes(), parsed->scheme, &Scheme::name);
+    const auto driver = (*scheme)->open(*parsed, options, kKeys, nullptr);
+    ASSERT_TRUE(driver) << driver.error().message();
+    const TimePoint began = SteadyClock().now();
+    std::byte byte{};
+
+    const auto refused =
+        read_range(*driver->store,
+                   {.object = {.key = "k"}, .into = std::span(&byte, 1)}, {});
+
+    EXPECT_EQ(refused.error().code(), ErrorCode::kThrottled);
+    EXPECT_GE(driver->notes->not_before() - began, std::chrono::seconds(30));
+  }
+}
+
+TEST(OpenStoreTest, WaitsAsLongAsAServiceAsksAlsoBehindJoinedPlaces) {
+  const auto objects = testing::serve_objects({{"bucket/a/k", "y"}});
+  ScriptedServer server([&](const ServerRequest& request) {
+    if (request.nth > 0) return objects(request);
+    return ServerReply{.status = 503, .headers = {{"Retry-After", "1"}}};
+  });
+  StoreOptions options;
+  options.endpoint_url = server.url();
+  options.no_sign_request = true;
+  const std::vector<StorePlace> places = {{"s3://bucket/a", options},
+                                          {"s3://bucket/b", options}};
+  const auto joined = open_joined_store(places, kKeys, nullptr);
+  ASSERT_TRUE(joined) << joined.error().message();
+  const TimePoint began = SteadyClock().now();
+  std::byte byte{};
+
+  const auto read = read_range(
+      *joined->store,
+      {.object = {.key = joined_prefix(0) + "k"}, .into = std::span(&byte, 1)},
+      {});
+
+  EXPECT_TRUE(read) << read.error().message();
+  EXPECT_GE(SteadyClock().now() - began, std::chrono::seconds(1));
 }
 
 /// Serves the files of a folder as a plain web server does.

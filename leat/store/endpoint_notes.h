@@ -30,6 +30,10 @@ struct EndpointNotes {
   /// Requests that took so long that a packet must have been dropped.
   std::atomic<std::uint64_t> late = 0;
 
+  /// The service asks for no request before this (`Retry-After`), in
+  /// nanoseconds of the SteadyClock; 0: it never has.
+  std::atomic<std::int64_t> not_before_nanoseconds = 0;
+
   /// Linux resends the first packet of a connection after a second.
   static constexpr Nanoseconds kLate = std::chrono::milliseconds(900);
 
@@ -43,6 +47,17 @@ struct EndpointNotes {
                quickest, until_first_byte.count())) {
     }
     if (until_first_byte >= kLate) note_late();
+  }
+  /// If there are several such requests, the one that reaches furthest counts.
+  void note_not_before(TimePoint until) {
+    const std::int64_t wanted = until.time_since_epoch().count();
+    std::int64_t known = not_before_nanoseconds;
+    while (known < wanted &&
+           !not_before_nanoseconds.compare_exchange_weak(known, wanted)) {
+    }
+  }
+  TimePoint not_before() const {
+    return TimePoint(Nanoseconds(not_before_nanoseconds.load()));
   }
   void note_late() { late.fetch_add(1, std::memory_order_relaxed); }
 };

@@ -73,9 +73,9 @@ class Bucket:
     are like "90MB/s"; `faults` are like "503:1%"; `fault_script` is the text of a fault
     script; `credentials` is a pair of access key and secret (without it, requests need no
     signature); `repeat` is like "bucket/x.bin:1000000", which serves one file as many
-    objects; `most_gets` is the GETs a second that are served, the others get 503; `names` are
-    host names by which the server may be asked. The server ends with the block, and at the
-    latest with this process.
+    objects; `most_gets` is the GETs a second that are served, the others get 503; `retry_after`
+    is the seconds that its 429s and 503s ask clients to wait; `names` are host names by which
+    the server may be asked. The server ends with the block, and at the latest with this process.
     """
 
     def __init__(
@@ -95,6 +95,7 @@ class Bucket:
         repeat: Optional[str] = None,
         threads: int = 1,
         most_gets: Optional[int] = None,
+        retry_after: Optional[int] = None,
         names: Sequence[str] = (),
     ) -> None:
         self._credentials = credentials
@@ -111,6 +112,7 @@ class Bucket:
             ("expired-token", expired_token),
             ("repeat", repeat),
             ("most-gets", most_gets),
+            ("retry-after", retry_after),
         ):
             if value is not None:
                 self._options += [f"--{name}", str(value)]

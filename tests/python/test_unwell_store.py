@@ -49,6 +49,21 @@ def test_a_limit_that_is_not_told_is_found(objects, serve, whole, fresh_cache):
     assert served.counters()["get"] <= 1500 + counted["leat_store_throttled_total"] + 5
 
 
+def test_a_wait_that_the_service_asks_for_is_kept(objects, serve, whole, fresh_cache):
+    refused_once = "after 0 GET 000/ 503 x1"
+    took = {}
+    for asked in (None, 3):
+        served = serve(objects, latency="5ms", fault_script=refused_once, retry_after=asked)
+        with reader(served.url, served.bucket.url) as loader:
+            began = time.monotonic()
+            assert contents(loader) == whole
+            took[asked] = time.monotonic() - began
+            assert loader.metrics()["leat_store_throttled_total"] == 1
+            waited = loader.metrics()["leat_store_backoff_nanoseconds_total"] / 1e9
+            assert waited < 1 if asked is None else 3 <= waited < 4.5
+    assert took[3] >= 3
+
+
 def test_refusals_at_any_rate_are_borne(objects, serve, whole, fresh_cache):
     served = serve(objects, latency="1ms", faults=["503:40%"], seed=5)
     with reader(served.url, served.bucket.url) as loader:

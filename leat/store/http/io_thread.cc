@@ -20,6 +20,7 @@
 #include "leat/runtime/thread_name.h"
 #include "leat/store/http/http_url.h"
 #include "leat/store/http/request_head.h"
+#include "leat/store/http/retry_after.h"
 #include "leat/store/http/status.h"
 
 namespace leat {
@@ -227,7 +228,12 @@ void IoThread::finish(Transfer& slot, Result<HttpReply> result) {
   free_.push_back(&slot);
   load_.fetch_sub(1, std::memory_order_relaxed);
   const auto& notes = settings_.options.notes;
-  if (result && notes != nullptr) notes->has_answered = true;
+  if (result && notes != nullptr) {
+    notes->has_answered = true;
+    if (const auto wait = retry_after(*result)) {
+      notes->note_not_before(clock_.now() + *wait);
+    }
+  }
   done(std::move(result));
 }
 

@@ -76,18 +76,21 @@ struct RetryingStore::Flight {
   // The timer of the back-off, if one is on.
   Mutex mutex;
   TimerQueue::Id timer LEAT_GUARDED_BY(mutex) = 0;
-  bool is_woken LEAT_GUARDED_BY(mutex) = false;
+  TimePoint not_before LEAT_GUARDED_BY(mutex);
+  TimePoint until LEAT_GUARDED_BY(mutex);
   std::optional<OnStop> on_stop;
   std::optional<OnStop> on_close;
 };
 
 RetryingStore::RetryingStore(std::unique_ptr<Store> inner, RetryOptions options,
                              std::uint64_t seed, Metrics* metrics,
-                             std::shared_ptr<const EndpointNotes> notes)
+                             std::shared_ptr<const EndpointNotes> notes,
+                             std::function<TimePoint()> not_before)
     : StoreWrapper(std::move(inner)),
       policy_(options, seed),
       metrics_(metrics),
       notes_(std::move(notes)),
+      not_before_(std::move(not_before)),
       answered_at_(clock_.now()),
       timers_("leat-retry") {
   silence_.emplace(Silence::Options{.name = name_of(*inner_, notes_.get()),
@@ -144,15 +147,17 @@ void RetryingStore::hear(const FlightRef& flight, Result<void> result) {
 }
 
 void RetryingStore::back_off(const FlightRef& flight) {
-  const TimePoint from = clock_.now();
-  const TimePoint until = next_try(flight->trouble.attempts_made, from);
+  const TimePoint now = clock_.now();
+  const TimePoint from = asked_wait(flight->last.error(), flight->trouble, now);
+  const TimePoint until = next_try(flight->trouble.attempts_made, now, from);
   if (flight->request.observer != nullptr) {
-    flight->request.observer->backs_off(from, until);
+    flight->request.observer->backs_off(now, until);
   }
   {
     const MutexLock lock(flight->mutex);
     flight->timer = 0;
-    flight->is_woken = false;
+    flight->not_before = from;
+    flight->until = until;
   }
   if (until - from > policy_.options().lone_backoff) {
     const MutexLock lock(mutex_);
@@ -160,20 +165,22 @@ void RetryingStore::back_off(const FlightRef& flight) {
   }
   // These may call wake() at once, or on another thread from now on. The
   // flight holds them and they hold the flight, until go_on() lets go.
-  flight->on_stop.emplace(flight->stop, [this, flight] { wake(flight); });
-  flight->on_close.emplace(closing_.get_token(),
-                           [this, flight] { wake(flight); });
+  const auto end = [this, flight] { wake(flight, Wake::kToEnd); };
+  flight->on_stop.emplace(flight->stop, end);
+  flight->on_close.emplace(closing_.get_token(), end);
   const MutexLock lock(flight->mutex);
-  flight->timer = timers_.at(flight->is_woken ? from : until,
-                             [this, flight] { go_on(flight); });
+  flight->timer = timers_.at(flight->until, [this, flight] { go_on(flight); });
 }
 
-void RetryingStore::wake(const FlightRef& flight) {
+void RetryingStore::wake(const FlightRef& flight, Wake why) {
   const MutexLock lock(flight->mutex);
-  flight->is_woken = true;
+  TimePoint at = clock_.now();
+  if (why == Wake::kToTry) at = std::max(at, flight->not_before);
+  if (at >= flight->until) return;
+  flight->until = at;
   // Not here: `done` must not run inside somebody's request_stop().
   if (flight->timer != 0 && timers_.cancel(flight->timer)) {
-    flight->timer = timers_.at(clock_.now(), [this, flight] { go_on(flight); });
+    flight->timer = timers_.at(at, [this, flight] { go_on(flight); });
   }
 }
 
@@ -224,26 +231,36 @@ void RetryingStore::answered() {
       woken.back()->asleep.reset();
     }
   }
-  for (const FlightRef& flight : woken) wake(flight);
+  for (const FlightRef& flight : woken) wake(flight, Wake::kToTry);
 }
 
 bool RetryingStore::is_answering(TimePoint now) const {
   return now - answered_at_ < kOutage && failed_since_ < kOutageFailures;
 }
 
-TimePoint RetryingStore::next_try(std::uint32_t attempts_made, TimePoint now) {
+TimePoint RetryingStore::asked_wait(const Error& error, const Trouble& trouble,
+                                    TimePoint now) const {
+  // Silence is no answer of the service, and so asks for nothing.
+  if (!not_before_ || error.code() == ErrorCode::kDeadlineExceeded) return now;
+  const TimePoint end = trouble.failed + patience_with(error, trouble);
+  return std::max(now, std::min(not_before_(), end));
+}
+
+TimePoint RetryingStore::next_try(std::uint32_t attempts_made, TimePoint now,
+                                  TimePoint from) {
   const RetryOptions& options = policy_.options();
   TimePoint until;
   {
     const MutexLock lock(mutex_);
     ++failed_since_;
     const bool is_outage = !is_answering(now);
-    until = now + policy_.draw_backoff(
-                      attempts_made,
-                      is_outage ? Nanoseconds::max() : options.lone_backoff);
+    // Drawn also after a wait that the service asked for: it asked many.
+    until = from + policy_.draw_backoff(
+                       attempts_made,
+                       is_outage ? Nanoseconds::max() : options.lone_backoff);
     if (is_outage) {
       const auto between = from_seconds(1 / options.tries_per_second);
-      next_turn_ = std::max(next_turn_, now) + between;
+      next_turn_ = std::max(next_turn_, from) + between;
       until = std::max(until, next_turn_);
     }
   }
@@ -342,7 +359,8 @@ auto RetryingStore::try_again(Call call, const std::stop_token& stop)
       return given_up(std::move(result).error(), trouble);
     }
     silence_->failed(result.error(), trouble.attempts_made);
-    wait(next_try(trouble.attempts_made, now) - now, stop);
+    const TimePoint from = asked_wait(result.error(), trouble, now);
+    wait(next_try(trouble.attempts_made, now, from) - now, stop);
     if (stop.stop_requested()) return not_sent_again(result.error());
     if (metrics_ != nullptr) metrics_->add(Metric::kStoreRetries, 1);
   }

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -25,6 +26,9 @@ namespace leat {
 /// no retry can help, with the last error once patience or attempts are used
 /// up, or with kCancelled as soon as `stop` fires, even in a back-off.
 ///
+/// If the service asks for a wait (`Retry-After`), what it failed or refused is
+/// not sent again before, however well others fare; patience bounds that too.
+///
 /// During an outage the reads that failed are tried in turns, so that their
 /// number does not multiply the requests. Each success after it wakes two of
 /// them.
@@ -41,10 +45,12 @@ class RetryingStore final : public StoreWrapper {
   /// `seed` makes the jitter repeatable; give each process its own. With
   /// `notes`, a server that has never answered is not asked for longer than
   /// RetryOptions::start_patience, and one that swallows what it is sent than
-  /// RetryOptions::silent_patience: it was never there.
+  /// RetryOptions::silent_patience: it was never there. `not_before` tells
+  /// until when the service asks for no request; null: it never does.
   RetryingStore(std::unique_ptr<Store> inner, RetryOptions options,
                 std::uint64_t seed, Metrics* metrics,
-                std::shared_ptr<const EndpointNotes> notes = nullptr);
+                std::shared_ptr<const EndpointNotes> notes = nullptr,
+                std::function<TimePoint()> not_before = nullptr);
   ~RetryingStore() override;
 
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
@@ -64,7 +70,9 @@ class RetryingStore final : public StoreWrapper {
   void send(const FlightRef& flight);
   void hear(const FlightRef& flight, Result<void> result);
   void back_off(const FlightRef& flight);
-  void wake(const FlightRef& flight);
+  enum class Wake : std::uint8_t { kToTry, kToEnd };
+  /// Ends its back-off; to try, no sooner than the service asks for.
+  void wake(const FlightRef& flight, Wake why);
   void go_on(const FlightRef& flight);
   void finish(const FlightRef& flight, Result<void> result);
   void answered();
@@ -78,8 +86,13 @@ class RetryingStore final : public StoreWrapper {
   bool worth_another(const Error& error, const Trouble& trouble) const;
   Nanoseconds patience_with(const Error& error, const Trouble& trouble) const;
   std::optional<Nanoseconds> patience_at_first(const Error& error) const;
-  /// When to try again, `now` being when it failed.
-  TimePoint next_try(std::uint32_t attempts_made, TimePoint now);
+  /// The end of the wait that the service asks for after `error`; `now` if it
+  /// asks for none.
+  TimePoint asked_wait(const Error& error, const Trouble& trouble,
+                       TimePoint now) const;
+  /// When to try again: after `from`, `now` being when it failed.
+  TimePoint next_try(std::uint32_t attempts_made, TimePoint now,
+                     TimePoint from);
   /// Neither a second nor many failures have passed since an answer.
   bool is_answering(TimePoint now) const LEAT_REQUIRES(mutex_);
   Error given_up(Error error, const Trouble& trouble) const;
@@ -91,6 +104,7 @@ class RetryingStore final : public StoreWrapper {
   RetryPolicy policy_;
   Metrics* const metrics_;
   const std::shared_ptr<const EndpointNotes> notes_;
+  const std::function<TimePoint()> not_before_;
   const SteadyClock clock_;
   std::stop_source closing_;
 

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <latch>
 #include <memory>
 #include <string>
@@ -21,6 +22,7 @@ namespace {
 
 using std::chrono::hours;
 using std::chrono::microseconds;
+using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
 /// One object of two bytes, "k".
@@ -77,6 +79,16 @@ class RetryingStoreTest : public ::testing::Test {
                        .into = std::span(&byte_, 1),
                        .observer = &observer_},
                       std::move(stop));
+  }
+  /// Reads, and stops at once what backs off.
+  Result<void> read_and_stop() {
+    std::stop_source source;
+    ReplyBox<Result<void>> box;
+    store_->read({.object = {.key = "k"}, .into = std::span(&byte_, 1)},
+                 source.get_token(),
+                 [&](Result<void> result) { box.put(std::move(result)); });
+    source.request_stop();
+    return box.take();
   }
 
   Metrics metrics_;
@@ -256,6 +268,96 @@ TEST_F(RetryingStoreTest, GivesUpSoonerOnOneThatFailsWhileTheOthersSucceed) {
   EXPECT_THAT(result.error().message(), HasSubstr("gave up"));
 }
 
+/// The service asks for waits until `asked`.
+class AskedToWaitTest : public RetryingStoreTest {
+ protected:
+  void open_asking(FaultyStore::Script script, RetryOptions options = kQuick) {
+    auto faulty = std::make_unique<FaultyStore>(std::make_unique<TinyStore>(),
+                                                std::move(script));
+    faulty_ = faulty.get();
+    store_ = std::make_unique<RetryingStore>(std::move(faulty), options, 1,
+                                             &metrics_, nullptr,
+                                             [this] { return asked.load(); });
+  }
+  Nanoseconds time_of(const std::function<bool()>& call) {
+    const TimePoint began = clock_.now();
+    EXPECT_TRUE(call());
+    return clock_.now() - began;
+  }
+
+  const SteadyClock clock_;
+  std::atomic<TimePoint> asked = TimePoint();
+};
+
+TEST_F(AskedToWaitTest, WaitsAsLongAsTheServiceAsks) {
+  for (const ErrorCode code :
+       {ErrorCode::kThrottled, ErrorCode::kUnavailable}) {
+    open_asking(fail_first(1, code));
+    asked = clock_.now() + milliseconds(80);
+    EXPECT_GE(time_of([this] { return bool(read()); }), milliseconds(80));
+
+    open_asking(fail_first(1, code));
+    asked = clock_.now() + milliseconds(80);
+    EXPECT_GE(time_of([this] { return bool(store_->stat("k", {})); }),
+              milliseconds(80));
+  }
+  EXPECT_GE(metrics_.value(Metric::kStoreBackoffNanoseconds), 4 * 80'000'000);
+}
+
+TEST_F(AskedToWaitTest, DoesNotWaitForWhatIsOverNorAfterSilence) {
+  asked = clock_.now() - hours(1);
+  open_asking(fail_first(3, ErrorCode::kThrottled));
+  EXPECT_LT(time_of([this] { return bool(read()); }), milliseconds(500));
+
+  asked = clock_.now() + hours(1);
+  open_asking(fail_first(3, ErrorCode::kDeadlineExceeded));
+  EXPECT_LT(time_of([this] { return bool(read()); }), milliseconds(500));
+}
+
+TEST_F(AskedToWaitTest, PatienceBoundsTheWait) {
+  RetryOptions options = kQuick;
+  options.max_attempts.reset();
+  options.patience = milliseconds(60);
+  open_asking(fail_first(1'000'000, ErrorCode::kThrottled), options);
+  asked = clock_.now() + hours(1);
+
+  EXPECT_LT(time_of([this] { return !read(); }), milliseconds(5000));
+
+  EXPECT_EQ(faulty_->calls(), 2u) << "one more, when patience ends";
+}
+
+TEST_F(AskedToWaitTest, ASuccessOfAnotherWakesNobodyEarly) {
+  RetryOptions options = kSlow;
+  options.lone_backoff = milliseconds(1);  // So it is woken by others.
+  open_asking(
+      [](const FaultyCall& call) -> std::optional<Error> {
+        if (call.kind != FaultyCall::Kind::kRead || call.attempt > 0) {
+          return std::nullopt;
+        }
+        return Error(ErrorCode::kThrottled, "SlowDown");
+      },
+      options);
+  std::this_thread::sleep_for(milliseconds(1100));  // An outage: long waits.
+  const TimePoint began = clock_.now();
+  asked = began + milliseconds(150);
+  ReplyBox<Result<void>> box;
+  store_->read({.object = {.key = "k"}, .into = std::span(&byte_, 1)}, {},
+               [&](Result<void> result) { box.put(std::move(result)); });
+
+  EXPECT_TRUE(store_->stat("k", {}));
+
+  EXPECT_TRUE(box.take());
+  EXPECT_GE(clock_.now() - began, milliseconds(150));
+  EXPECT_LT(clock_.now() - began, std::chrono::minutes(1));
+}
+
+TEST_F(AskedToWaitTest, AStopEndsTheWait) {
+  open_asking(fail_first(100, ErrorCode::kThrottled));
+  asked = clock_.now() + hours(1);
+
+  EXPECT_EQ(read_and_stop().error().code(), ErrorCode::kCancelled);
+}
+
 /// Fails until it is told to answer.
 class OutageTest : public RetryingStoreTest {
  protected:
@@ -323,14 +425,8 @@ TEST_F(RetryingStoreTest, RepeatsListsWritesAndStats) {
 
 TEST_F(RetryingStoreTest, EndsABackOffWhenItIsStopped) {
   open(fail_first(100, ErrorCode::kUnavailable), kSlow);
-  std::stop_source source;
-  ReplyBox<Result<void>> box;
-  store_->read({.object = {.key = "k"}, .into = std::span(&byte_, 1)},
-               source.get_token(),
-               [&](Result<void> result) { box.put(std::move(result)); });
 
-  source.request_stop();
-  const auto result = box.take();
+  const auto result = read_and_stop();
 
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code(), ErrorCode::kCancelled);
