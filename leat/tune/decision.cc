@@ -18,6 +18,8 @@ std::string value_of(Setting setting, double value) {
       return format_bytes(static_cast<std::uint64_t>(value));
     case Setting::kBytesPerSecond:
       return format_bytes(static_cast<std::uint64_t>(value)) + "/s";
+    case Setting::kRequestsPerSecond:
+      return value == 0 ? "no bound" : fmt::format("{:.0f}", value);
     case Setting::kDecodedShare:
       return fmt::format("{:.0f} %", 100 * value);
     default:
@@ -45,6 +47,8 @@ std::string_view to_string(Setting setting) {
       return "part_bytes";
     case Setting::kBytesPerSecond:
       return "bandwidth";
+    case Setting::kRequestsPerSecond:
+      return "requests_per_second";
     case Setting::kRamBytes:
       return "ram";
     case Setting::kDiskBytes:

@@ -7,13 +7,15 @@
 
 namespace leat {
 
-/// The settings that a tuner, a cache or an agent may change.
+/// The settings that a tuner, a cache, an agent or a store's pace may change.
 enum class Setting : std::uint8_t {
   kThreads,
   kInFlight,
   kLookahead,
   kPartBytes,
   kBytesPerSecond,
+  /// The most reads a second that a store gets which throttles. 0: no bound.
+  kRequestsPerSecond,
   kRamBytes,
   kDiskBytes,
   /// The share of the samples that a cache keeps decoded: 0 to 1.

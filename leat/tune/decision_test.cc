@@ -54,6 +54,20 @@ TEST(Decision, WhatIsDecidedForTheFirstTimeWasNothingBefore) {
   EXPECT_EQ(to_string(first), "1.0 s  ram 0 B -> 6 B: a job came");
 }
 
+TEST(Decision, APaceIsABoundOrNone) {
+  Decision decision{.at_seconds = 5,
+                    .setting = Setting::kRequestsPerSecond,
+                    .before = 612.4,
+                    .after = 300,
+                    .reason = "it throttles"};
+  EXPECT_EQ(to_string(decision),
+            "5.0 s  requests_per_second 612 -> 300: it throttles");
+  decision.before = 290;
+  decision.after = 0;
+  EXPECT_EQ(to_string(decision),
+            "5.0 s  requests_per_second 290 -> no bound: it throttles");
+}
+
 TEST(Decision, IsAnObjectForPrograms) {
   const Decision decision{.at_seconds = 2,
                           .job = {},

@@ -42,6 +42,8 @@ def test_a_limit_that_is_not_told_is_found(objects, serve, whole, fresh_cache):
         counted = loader.metrics()
         assert 0 < counted["leat_store_throttled_total"] < 600
         assert loader.stats()[0]["stalls"]["throttled"] > 0
+        begun, *_ended = [line for line in loader.decisions() if line["setting"] == "requests_per_second"]
+        assert begun["after"] < begun["before"] and "the store throttled" in begun["reason"]
         # The refusals are no reason for more requests.
         assert not [line for line in loader.decisions() if line["setting"] == "max_in_flight"
                     and line["after"] > line["before"]]  # fmt: skip

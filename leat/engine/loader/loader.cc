@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
 #include "leat/base/buffer.h"
 #include "leat/cache/cached_store.h"
 #include "leat/engine/loader/machine.h"
+#include "leat/engine/loader/pace_decisions.h"
 
 namespace leat {
 namespace {
@@ -343,6 +345,9 @@ void Loader::set_pace_elsewhere(const Pace& pace) {
 std::vector<Decision> Loader::decisions() const {
   std::vector<Decision> all = machine_->control->decisions();
   if (auto form = machine_->form->decision()) all.push_back(*std::move(form));
+  std::ranges::move(pace_decisions(machine_->opened.store.paced->episodes(),
+                                   machine_->opened_at),
+                    std::back_inserter(all));
   std::ranges::stable_sort(all, {}, &Decision::at_seconds);
   return all;
 }

@@ -179,8 +179,9 @@ class Loader {
   /// Sets the paces of the other nodes, combined by joined(), for the agent.
   void set_pace_elsewhere(const Pace& pace);
 
-  /// The changes that its tuner made, and those of its share of the node's
-  /// caches, the latest last; at most the last 1,000 of each.
+  /// The changes that its tuner made, those of its share of the node's caches,
+  /// and the beginnings and ends of times in which its store throttles, the
+  /// latest last; at most the last 1,000 of each.
   std::vector<Decision> decisions() const;
   /// Explains what limits its speed, from the latest observations. None: too
   /// little was seen, or the tuner is off.

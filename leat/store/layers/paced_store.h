@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "leat/base/clock.h"
 #include "leat/metrics/metrics.h"
@@ -29,6 +30,10 @@ class PacedStore final : public StoreWrapper {
   /// Nullopt: the service has not asked for fewer requests.
   std::optional<double> requests_per_second() const {
     return pace_.requests_per_second();
+  }
+  /// See RequestPace::episodes().
+  std::vector<RequestPace::Episode> episodes() const {
+    return pace_.episodes();
   }
   /// The pace has held requests back within the last second.
   bool holds() const { return pace_.holds(clock_.now()); }

@@ -49,6 +49,9 @@ constexpr double kShareStays = 0.7;
 // fires late costs nothing.
 constexpr Nanoseconds kMostSaved = milliseconds(5);
 
+// More are of no use to a reader.
+constexpr std::size_t kKeptEpisodes = 500;
+
 /// A share is seen in few replies: twice as much may be chance.
 double tolerated_for(double share) {
   return std::clamp(2 * share + 0.02, kTolerated, 0.95);
@@ -130,7 +133,7 @@ RequestPace::Speed RequestPace::speed(TimePoint now) const {
 void RequestPace::cut(TimePoint now) {
   const Speed speed = this->speed(now);
   const double share = look_.share();
-  look_ = {};
+  const Look seen = std::exchange(look_, {});
   before_.reset();
   counted_from_ = now;
   if (speed.is_sure && share < kMostlyThrottled) {
@@ -139,16 +142,17 @@ void RequestPace::cut(TimePoint now) {
     if (now_cut.rate < kMuchLess * first_cut_->rate &&
         share > kShareStays * first_cut_->share) {
       tolerated_ = tolerated_for(share);
-      return lift();
+      return lift(Episode::End::kNoHelp, now);
     }
   }
   ++cuts_;
   const double growth = rate_ ? growth_ : kFirstGrowth;
   const double rate = rate_.value_or(speed.sent);
-  rate_ = std::max(kLeastRate,
-                   std::clamp(kBelowServed * speed.served,
-                              rate / (share < kMostlyThrottled ? 2 : kMostCut),
-                              kBelowServed * rate));
+  if (!rate_) begin_episode(rate, seen, now);
+  set_rate(std::max(kLeastRate,
+                    std::clamp(kBelowServed * speed.served,
+                               rate / (share < kMostlyThrottled ? 2 : kMostCut),
+                               kBelowServed * rate)));
   growth_ =
       speed.is_sure ? kLeastGrowth : std::max(kLeastGrowth, growth / kSlower);
   next_turn_ = std::max(next_turn_, now);
@@ -162,19 +166,40 @@ void RequestPace::go_on(TimePoint now) {
   const bool was_held = std::exchange(is_held_, false);
   if (!rate_) return;
   const Nanoseconds calm = now - throttled_at_;
-  if (calm >= kForgotten) return lift();
+  if (calm >= kForgotten) return lift(Episode::End::kCalm, now);
   if (!was_held) return;
   if (calm >= kCalm)
     growth_ = std::max(growth_, std::min(2 * growth_, kMostGrowth));
-  *rate_ *= 1 + growth_;
+  set_rate(*rate_ * (1 + growth_));
   if (growth_ > kSteadyGrowth) {
     before_.reset();
     counted_from_ = now;
   }
-  if (*rate_ > kMostRate) lift();
+  if (*rate_ > kMostRate) lift(Episode::End::kNoLimit, now);
 }
 
-void RequestPace::lift() {
+void RequestPace::begin_episode(double sent, const Look& seen, TimePoint now) {
+  if (episodes_.size() == kKeptEpisodes) episodes_.pop_front();
+  episodes_.push_back({.began = now,
+                       .sent = sent,
+                       .served = seen.served,
+                       .throttled = seen.throttled});
+}
+
+/// REQUIRES: an episode.
+void RequestPace::set_rate(double rate) {
+  Episode& episode = episodes_.back();
+  if (!rate_) episode.bound = episode.least = rate;
+  episode.least = std::min(episode.least, rate);
+  episode.last = rate;
+  rate_ = rate;
+}
+
+void RequestPace::lift(Episode::End why, TimePoint now) {
+  if (rate_) {
+    episodes_.back().ended = now;
+    episodes_.back().end = why;
+  }
   rate_.reset();
   first_cut_.reset();
   cuts_ = 0;
@@ -183,6 +208,11 @@ void RequestPace::lift() {
 std::optional<double> RequestPace::requests_per_second() const {
   const MutexLock lock(mutex_);
   return rate_;
+}
+
+std::vector<RequestPace::Episode> RequestPace::episodes() const {
+  const MutexLock lock(mutex_);
+  return {episodes_.begin(), episodes_.end()};
 }
 
 bool RequestPace::holds(TimePoint now) const {

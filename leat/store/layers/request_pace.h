@@ -1,7 +1,9 @@
 // How many requests a second a store bears that asks for fewer.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <optional>
+#include <vector>
 
 #include "leat/base/clock.h"
 #include "leat/base/mutex.h"
@@ -27,6 +29,26 @@ namespace leat {
 /// Uses no clock; is told the time. Threads: any.
 class RequestPace {
  public:
+  /// A time in which there was a bound. Rates are in requests a second.
+  struct Episode {
+    enum class End : std::uint8_t {
+      kNotYet,
+      kCalm,     ///< None was throttled for a minute.
+      kNoLimit,  ///< It has grown beyond what any store bears.
+      kNoHelp,   ///< Fewer requests were throttled as often.
+    };
+    TimePoint began;
+    double sent = 0;   ///< The rate before; unbounded.
+    double bound = 0;  ///< The first one.
+    /// The replies that brought it.
+    std::uint64_t served = 0;
+    std::uint64_t throttled = 0;
+    double least = 0;   ///< The lowest bound, so far.
+    double last = 0;    ///< The bound at the end, or now.
+    TimePoint ended{};  ///< If it has.
+    End end = End::kNotYet;
+  };
+
   /// When the next request may be sent; `now`: at once.
   TimePoint next_turn(TimePoint now);
   /// A request is sent.
@@ -39,6 +61,8 @@ class RequestPace {
   std::optional<double> requests_per_second() const;
   /// It has held requests back within the last second.
   bool holds(TimePoint now) const;
+  /// The latest ones, the oldest first.
+  std::vector<Episode> episodes() const;
 
  private:
   struct Look {
@@ -64,7 +88,10 @@ class RequestPace {
   Speed speed(TimePoint now) const LEAT_REQUIRES(mutex_);
   void cut(TimePoint now) LEAT_REQUIRES(mutex_);
   void go_on(TimePoint now) LEAT_REQUIRES(mutex_);
-  void lift() LEAT_REQUIRES(mutex_);
+  void lift(Episode::End why, TimePoint now) LEAT_REQUIRES(mutex_);
+  void begin_episode(double sent, const Look& seen, TimePoint now)
+      LEAT_REQUIRES(mutex_);
+  void set_rate(double rate) LEAT_REQUIRES(mutex_);
 
   mutable Mutex mutex_;
   std::optional<double> rate_ LEAT_GUARDED_BY(mutex_);
@@ -82,6 +109,8 @@ class RequestPace {
   std::optional<Cut> first_cut_ LEAT_GUARDED_BY(mutex_);
   std::uint32_t cuts_ LEAT_GUARDED_BY(mutex_) = 0;
   double tolerated_ LEAT_GUARDED_BY(mutex_) = 0.03;
+  // There is a bound if the last one has not ended.
+  std::deque<Episode> episodes_ LEAT_GUARDED_BY(mutex_);
 };
 
 }  // namespace leat

@@ -127,7 +127,55 @@ TEST(RequestPaceTest, HoldsNothingWhereAStoreNeverThrottles) {
   RequestPace pace;
   run(pace, {}, 128, TimePoint(seconds(1)), seconds(5));
   EXPECT_FALSE(pace.requests_per_second());
+  EXPECT_TRUE(pace.episodes().empty());
   EXPECT_FALSE(pace.holds(TimePoint(seconds(6))));
+}
+
+TEST(RequestPaceTest, TellsOneEpisodeFromItsFirstCutToItsEnd) {
+  using End = RequestPace::Episode::End;
+  RequestPace pace;
+  const TimePoint began(seconds(1));
+  run(pace, {.limit = 300, .burst = 30}, 128, began, seconds(10));
+
+  const auto before = pace.episodes();
+  ASSERT_EQ(before.size(), 1u) << "however often the bound changed";
+  EXPECT_LT(before[0].began - began, seconds(2));
+  EXPECT_GT(before[0].throttled, 0u);
+  EXPECT_LT(before[0].bound, before[0].sent);
+  EXPECT_LE(before[0].least, before[0].bound);
+  EXPECT_EQ(before[0].last, pace.requests_per_second());
+  EXPECT_EQ(before[0].end, End::kNotYet);
+
+  // 1 ms away, 128 at once are more than any store bears.
+  run(pace, {.round_trip = milliseconds(1)}, 128, began + seconds(10),
+      seconds(8));
+
+  ASSERT_FALSE(pace.requests_per_second());
+  const auto after = pace.episodes();
+  ASSERT_EQ(after.size(), 1u);
+  EXPECT_EQ(after[0].end, End::kNoLimit);
+  EXPECT_GT(after[0].ended, began + seconds(10));
+  EXPECT_GT(after[0].last, before[0].last);
+}
+
+TEST(RequestPaceTest, AnEpisodeEndsAfterACalmMinute) {
+  RequestPace pace;
+  const TimePoint began(seconds(1));
+  run(pace, {.limit = 300, .burst = 30}, 128, began, seconds(10));
+
+  // Slower than the bound: it is not known what the store would bear.
+  run(pace, {}, 1, began + seconds(10), seconds(80));
+
+  ASSERT_EQ(pace.episodes().size(), 1u);
+  EXPECT_EQ(pace.episodes()[0].end, RequestPace::Episode::End::kCalm);
+}
+
+TEST(RequestPaceTest, AnEpisodeEndsWhereSlowingDownDoesNotHelp) {
+  RequestPace pace;
+  run(pace, {.share = 0.4}, 128, TimePoint(seconds(1)), seconds(20));
+
+  ASSERT_FALSE(pace.episodes().empty());
+  EXPECT_EQ(pace.episodes()[0].end, RequestPace::Episode::End::kNoHelp);
 }
 
 TEST(RequestPaceTest, DoesNotSlowDownWhereThatWouldNotHelp) {
