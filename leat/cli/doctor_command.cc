@@ -71,15 +71,25 @@ std::vector<Finding> check_machine(const Env& env) {
   return findings;
 }
 
+/// An argument that cannot be has its own remedy in the error.
+std::string remedy_for(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+      return "";
+    case ErrorCode::kPermissionDenied:
+      return "check the credentials and what they allow";
+    default:
+      return "check the URL, --endpoint-url and the network";
+  }
+}
+
 Finding check_reach(const std::string& url, const StoreOptions& options,
                     CommandContext& context) {
   Finding finding{.check = "reach"};
   const auto fail = [&](const Error& error) {
     finding.is_good = false;
     finding.found = error.message();
-    finding.remedy = error.code() == ErrorCode::kPermissionDenied
-                         ? "check the credentials and what they allow"
-                         : "check the URL, --endpoint-url and the network";
+    finding.remedy = remedy_for(error.code());
     return finding;
   };
   Result<OpenedStore> opened = open_store(url, options, context.env, nullptr);

@@ -8,12 +8,14 @@ import hmac
 import json
 import os
 import shutil
+import subprocess
 import urllib.parse
 import urllib.request
 
 import pytest
 
 import leat
+import leat.testing
 from fake_clouds import AzureHandler, GoogleHandler, HubHandler, serving
 from leat.ops import DecodeImage
 from small_datasets import make_pictures
@@ -145,6 +147,64 @@ def test_hub(folder, expected, monkeypatch):
 def test_hub_reads_datasets_alone():
     with pytest.raises(leat.InvalidArgument, match="hf://datasets/OWNER/NAME"):
         leat.Loader("hf://openai/whisper", **OPTIONS)
+
+
+# --- leat doctor --------------------------------------------------------------
+
+
+def doctor(url: str, *options: str) -> tuple[int, dict[str, dict]]:
+    done = subprocess.run(
+        [leat.testing.find_binary(), "doctor", url, *options, "--json"], capture_output=True, text=True, timeout=60
+    )
+    assert "SECRET" not in done.stdout + done.stderr
+    findings = {finding["check"]: finding for finding in json.loads(done.stdout)}
+    return done.returncode, {name: findings[name] for name in ("credentials", "reach") if name in findings}
+
+
+def test_doctor_knows_who_asks_google(folder, as_user, monkeypatch):
+    with serving(GoogleHandler, folder.parent) as cloud:
+        as_user(cloud)
+        reach = ("--endpoint-url", cloud.url)
+        code, told = doctor(f"gs://photos/{folder.name}", *reach)
+        assert told["credentials"]["good"] and told["reach"]["good"] and code == 0, told
+        assert "adc.json, good for another 0h59m" in told["credentials"]["found"]
+
+        as_user(cloud, refresh_token="STALESECRET")
+        code, told = doctor("gs://photos", *reach)
+        assert not told["credentials"]["good"] and "invalid_grant" in told["credentials"]["found"] and code == 1
+
+
+def test_doctor_knows_who_asks_azure(folder, monkeypatch):
+    with serving(AzureHandler, folder.parent) as cloud:
+        monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "account")
+        monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", "?se=2999-01-01T00%3A00%3A00Z&sig=SASSECRET")
+        reach = ("--endpoint-url", f"{cloud.url}/account")
+        code, told = doctor(f"az://ds/{folder.name}", *reach)
+        assert told["credentials"]["good"] and told["reach"]["good"] and code == 0, told
+        assert "a SAS, good for another" in told["credentials"]["found"]
+
+        monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", "?se=2024-01-01T00%3A00%3A00Z&sig=STALESECRET")
+        code, told = doctor("abfss://ds@account.dfs.core.windows.net", *reach)
+        assert not told["credentials"]["good"] and "has ended" in told["credentials"]["found"] and code == 1
+        assert not told["reach"]["good"] and "AuthenticationFailed" in told["reach"]["found"]
+
+
+def test_doctor_says_once_what_cannot_be():
+    code, told = doctor("az://ds")
+    assert code == 1 and "credentials" not in told
+    assert "AZURE_STORAGE_ACCOUNT_NAME" in told["reach"]["found"] and told["reach"]["remedy"] == ""
+
+
+def test_doctor_knows_who_asks_the_hub(folder, monkeypatch):
+    with serving(HubHandler, folder.parent) as cloud:
+        monkeypatch.setenv("HF_ENDPOINT", cloud.url)
+        code, told = doctor("hf://datasets/me/ds")
+        assert "HF_TOKEN is not set" in told["credentials"]["found"] and "RepoNotFound" in told["reach"]["found"]
+        assert code == 1
+
+        monkeypatch.setenv("HF_TOKEN", "HUBSECRET")
+        code, told = doctor(f"hf://datasets/me/ds/{folder.name}")
+        assert told["credentials"]["found"] == "the token of HF_TOKEN" and told["reach"]["good"] and code == 0, told
 
 
 # --- emulators, where they are ------------------------------------------------

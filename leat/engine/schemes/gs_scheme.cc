@@ -3,23 +3,25 @@
 #include <utility>
 
 #include "leat/engine/schemes/schemes.h"
+#include "leat/store/gcs/diagnosis.h"
 #include "leat/store/gcs/gcs_store.h"
 #include "leat/store/gcs/settings.h"
 
 namespace leat {
 namespace {
 
+GcsOptions gcs_options(const StoreOptions& options) {
+  return {.endpoint_url = options.endpoint_url,
+          .no_sign_request = options.no_sign_request,
+          .requester_pays = options.requester_pays,
+          .ca_bundle = options.ca_bundle};
+}
+
 Result<Driver> open_gs(const Url& url, const StoreOptions& options,
                        const Env& env, Metrics* metrics) {
-  CredentialTools tools{.env = env};
-  tools.ca_bundle = options.ca_bundle;
   LEAT_TRY(GcsSettings settings,
-           resolve_gcs_settings(url.authority,
-                                {.endpoint_url = options.endpoint_url,
-                                 .no_sign_request = options.no_sign_request,
-                                 .requester_pays = options.requester_pays,
-                                 .ca_bundle = options.ca_bundle},
-                                tools));
+           resolve_gcs_settings(url.authority, gcs_options(options),
+                                tools_for(options, env)));
   Driver driver = driver_at(url, url.path, settings.endpoint.url());
   // Each protocol has ETags of its own.
   if (settings.hmac_keys) driver.identity += "\nhmac";
@@ -30,8 +32,15 @@ Result<Driver> open_gs(const Url& url, const StoreOptions& options,
   return driver;
 }
 
+std::vector<Diagnosis> diagnose_gs(const Url& url, const StoreOptions& options,
+                                   const Env& env,
+                                   const std::stop_token& stop) {
+  return one_or_none(diagnose_gcs_access(url.authority, gcs_options(options),
+                                         tools_for(options, env), stop));
+}
+
 }  // namespace
 
-constinit const Scheme kGsScheme = {"gs", open_gs};
+constinit const Scheme kGsScheme = {"gs", open_gs, diagnose_gs};
 
 }  // namespace leat

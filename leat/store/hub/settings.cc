@@ -45,16 +45,20 @@ std::string token_file(const Env& env) {
   return home ? *home + "/.cache/huggingface/token" : "";
 }
 
-Result<std::string> find_token(const Env& env) {
+Result<void> find_token(const Env& env, HubSettings& settings) {
   for (const char* name : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}) {
-    if (auto token = value_of(env, name)) return *std::move(token);
+    if (auto token = value_of(env, name)) {
+      settings.token = *std::move(token);
+      settings.token_source = name;
+      return {};
+    }
   }
-  const std::string path = token_file(env);
-  if (path.empty()) return std::string();
-  LEAT_TRY(auto text, read_small_file(path, kMostTokenBytes));
-  std::string token = text.value_or("");
+  settings.token_source = token_file(env);
+  if (settings.token_source.empty()) return {};
+  LEAT_TRY(auto text, read_small_file(settings.token_source, kMostTokenBytes));
+  std::string& token = settings.token = text.value_or("");
   while (token.ends_with('\n') || token.ends_with('\r')) token.pop_back();
-  return token;
+  return {};
 }
 
 }  // namespace
@@ -96,7 +100,7 @@ Result<HubSettings> resolve_hub_settings(const HubOptions& options,
   HubSettings settings;
   LEAT_TRY(settings.endpoint, parse_endpoint(place));
   if (options.no_sign_request) return settings;
-  LEAT_TRY(settings.token, find_token(env));
+  LEAT_TRY_VOID(find_token(env, settings));
   if (settings.token.empty()) return settings;
   LEAT_TRY_VOID(check_token_url(settings.endpoint.url(), place.source));
   if (!is_header_word(settings.token)) {

@@ -30,7 +30,8 @@ struct HubOptions {
 
 struct HubSettings {
   Endpoint endpoint;
-  std::string token;  ///< Empty: asks as nobody.
+  std::string token;         ///< Empty: asks as nobody.
+  std::string token_source;  ///< A variable or a file, for messages.
 };
 
 /// Reads environment and files. Asks nobody.

@@ -11,6 +11,7 @@
 
 #include "leat/base/units.h"
 #include "leat/store/cloud/ask.h"
+#include "leat/store/cloud/diagnosis.h"
 #include "leat/store/http/http_url.h"
 #include "leat/store/http/status.h"
 #include "leat/store/s3/aws/endpoint.h"
@@ -49,11 +50,7 @@ std::string who_and_how_long(const CredentialChain& chain,
                       ? ", long-lived"
                       : ", temporary; they do not say until when");
   }
-  const auto left = std::chrono::floor<std::chrono::seconds>(
-      *found.expires_at - SteadyClock().now());
-  return fmt::format("{}, good for another {}h{:02}m{:02}s, then renewed", who,
-                     left.count() / 3600, left.count() / 60 % 60,
-                     left.count() % 60);
+  return who + ", " + remaining_life(*found.expires_at - SteadyClock().now());
 }
 
 bool is_private(const sockaddr& address) {
@@ -116,8 +113,7 @@ Diagnosis diagnose_credentials(const S3Options& options, const Env& env,
                                const std::stop_token& stop) {
   Diagnosis diagnosis{.check = "credentials"};
   if (options.no_sign_request) {
-    diagnosis.found = "none wanted (--no-sign-request)";
-    return diagnosis;
+    return no_credentials("not wanted (--no-sign-request)");
   }
   const auto fail = [&](const Error& error) {
     diagnosis.level = Level::kBad;
