@@ -1,5 +1,5 @@
-// Floats of 16 bits, made of float32: to the nearest, halves to even, as NumPy,
-// torch and ml_dtypes make them.
+// Floats of 16 bits. Made of float32, they are the nearest, halves to even, as
+// NumPy, torch and ml_dtypes make them.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -30,6 +30,22 @@ inline std::uint16_t to_float16(float value) {
   return static_cast<std::uint16_t>(sign | half);
 }
 
+/// The value of an IEEE binary16, exactly.
+inline float of_float16(std::uint16_t half) {
+  const auto sign = static_cast<std::uint32_t>(half & 0x8000) << 16;
+  const auto magnitude = static_cast<std::uint32_t>(half & 0x7fff);
+  constexpr std::uint32_t kRebias = (127 - 15) << 23;
+  std::uint32_t bits = (magnitude << 13) + kRebias;
+  if (magnitude >= 0x7c00) {
+    bits += kRebias;  // Infinite, or no number.
+  } else if (magnitude < 0x0400) {
+    // A subnormal counts the steps of a float next to 0.5.
+    const std::uint32_t beside = magnitude + std::bit_cast<std::uint32_t>(0.5f);
+    bits = std::bit_cast<std::uint32_t>(std::bit_cast<float>(beside) - 0.5f);
+  }
+  return std::bit_cast<float>(sign | bits);
+}
+
 /// The upper 16 bits of a float32.
 inline std::uint16_t to_bfloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
@@ -38,6 +54,10 @@ inline std::uint16_t to_bfloat16(float value) {
   }
   const std::uint32_t is_odd = bits >> 16 & 1;
   return static_cast<std::uint16_t>((bits + 0x7fff + is_odd) >> 16);
+}
+
+inline float of_bfloat16(std::uint16_t upper) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(upper) << 16);
 }
 
 }  // namespace leat

@@ -36,6 +36,23 @@ TEST(SmallFloatsTest, KeepEveryNumberThatTheyHave) {
   }
 }
 
+TEST(SmallFloatsTest, AreTheValuesThatTheirBitsSay) {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const auto small = static_cast<std::uint16_t>(bits);
+    if ((bits & 0x7c00) != 0x7c00) {
+      ASSERT_EQ(of_float16(small), value_of_float16(small)) << bits;
+    }
+    if ((bits & 0x7f80) != 0x7f80) {
+      ASSERT_EQ(of_bfloat16(small), value_of_bfloat16(small)) << bits;
+    }
+  }
+  EXPECT_EQ(of_float16(0x8000), 0.0f);
+  EXPECT_TRUE(std::signbit(of_float16(0x8000)));
+  EXPECT_EQ(of_float16(0xfc00), -std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(std::isnan(of_float16(0x7c01)));
+  EXPECT_TRUE(std::isnan(of_bfloat16(0xff81)));
+}
+
 /// Between two neighbours: below the middle, in it, and above it.
 template <class Make, class ValueOf>
 void expect_nearest(std::uint16_t last, const Make& make,
