@@ -48,11 +48,7 @@ class Delivery:
         self._kind = _batch.choose(batch, isinstance(fields, Mapping), self.fields)
         self._names = _batch.Names(names)
         self._collate = collate
-        self._functions = [
-            op.for_batch(place)  # type: ignore[attr-defined]
-            for place, op in enumerate(self.ops)
-            if getattr(op, "per", None) == "batch"
-        ]
+        self._functions = _batch_functions(self.ops)
         for op in self.ops:
             if isinstance(op, BatchOp):
                 op.check_beside(self.ops)
@@ -118,6 +114,19 @@ class Delivery:
         if self._collate is not None:
             return self._collate(_functions.split_samples(batch))
         return _batch.BatchDict(batch) if type(batch) is dict else batch
+
+
+def _batch_functions(ops: Sequence[_ops.Op]) -> list[Callable[..., Any]]:
+    """The functions that make the batch, in the order of their ops."""
+    functions: list[Callable[..., Any]] = []
+    is_own = True  # Until a function of the user's has seen the batch, who may keep it.
+    for place, op in enumerate(ops):
+        if isinstance(op, BatchOp):
+            functions.append(op.for_batch(place, is_own=is_own))
+        elif isinstance(op, _ops.Python) and op.per == "batch":
+            functions.append(op.for_batch(place))
+            is_own = False
+    return functions
 
 
 def _rows(value: Any, rows: Any) -> Any:

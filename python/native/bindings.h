@@ -11,6 +11,7 @@ void bind_peers(pybind11::module_& module);
 void bind_program(pybind11::module_& module);
 void bind_log(pybind11::module_& module);
 void bind_lateness(pybind11::module_& module);
+void bind_mix(pybind11::module_& module);
 void bind_content_hash(pybind11::module_& module);
 
 }  // namespace leat

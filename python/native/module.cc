@@ -27,5 +27,6 @@ PYBIND11_MODULE(_native, module) {
   leat::bind_log(module);
   leat::bind_lateness(module);
   leat::bind_program(module);
+  leat::bind_mix(module);
   leat::bind_content_hash(module);
 }

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import leat
+from leat import _native
 from leat.ops import (
     Chain,
     CutMix,
@@ -45,22 +46,24 @@ class Drawn:
         return self._whole.pop(0)
 
 
+@pytest.mark.parametrize("is_own", [False, True])
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
-def test_mixup_is_torchvisions(kind):
+def test_mixup_is_torchvisions(kind, is_own):
     theirs = v2.MixUp(num_classes=5)
     given = batch_of()
     for share in np.linspace(0, 1, 200):
         theirs.make_params = lambda _, share=share: {"lam": float(share)}
         images, labels = theirs(given["image"], given["label"])
-        got = MixUp(num_classes=5).apply(batch_of(kind=kind), Drawn(float(share)))
+        got = MixUp(num_classes=5).apply(batch_of(kind=kind), Drawn(float(share)), is_own=is_own)
         np.testing.assert_allclose(np.asarray(got["image"]), images.numpy(), atol=1e-6)
         np.testing.assert_allclose(np.asarray(got["label"]), labels.numpy(), atol=1e-6)
         assert str(got["label"].dtype).endswith("float32")
 
 
 @pytest.mark.parametrize("layout", ["CHW", "HWC"])
+@pytest.mark.parametrize("is_own", [False, True])
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
-def test_cutmix_is_torchvisions(kind, layout, monkeypatch):
+def test_cutmix_is_torchvisions(kind, is_own, layout, monkeypatch):
     theirs = v2.CutMix(num_classes=5)
     given = batch_of(layout=layout)
     images = given["image"] if layout == "CHW" else given["image"].permute(0, 3, 1, 2)
@@ -73,7 +76,8 @@ def test_cutmix_is_torchvisions(kind, layout, monkeypatch):
             patched.setattr(torch, "randint", lambda *_, drawn=drawn, **__: drawn.pop(0))
             expected, labels = theirs(images, given["label"])
         op = CutMix(num_classes=5, layout=layout)
-        got = op.apply(batch_of(kind=kind, layout=layout), Drawn(float(np.float32(share)), x, y))
+        batch = batch_of(kind=kind, layout=layout)
+        got = op.apply(batch, Drawn(float(np.float32(share)), x, y), is_own=is_own)
         mixed = np.asarray(got["image"])
         mixed = mixed if layout == "CHW" else mixed.transpose(0, 3, 1, 2)
         np.testing.assert_array_equal(mixed, expected.numpy())
@@ -86,6 +90,116 @@ def test_what_they_are_given_stays_as_it_is():
             given = batch_of(kind=kind)
             op.apply(given, np.random.default_rng(3))
             np.testing.assert_array_equal(np.asarray(given["image"]), np.asarray(batch_of()["image"]))
+
+
+def memory_of(array) -> int:
+    return array.ctypes.data if isinstance(array, np.ndarray) else array.data_ptr()
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+@pytest.mark.parametrize("op", [MixUp(num_classes=5), CutMix(num_classes=5)])
+def test_their_own_batch_is_mixed_where_it_lies(op, kind):
+    given = batch_of(kind=kind)
+    got = op.apply(given, np.random.default_rng(3), is_own=True)
+    expected = op.apply(batch_of(kind=kind), np.random.default_rng(3))
+    assert memory_of(got["image"]) == memory_of(given["image"])
+    for field in ("image", "label"):
+        np.testing.assert_array_equal(np.asarray(got[field]), np.asarray(expected[field]))
+    assert not np.array_equal(np.asarray(got["image"]), np.asarray(batch_of()["image"]))
+
+
+def test_soft_labels_of_their_own_are_mixed_where_they_lie():
+    soft = np.eye(6, dtype=np.float32)
+    got = MixUp().apply(batch_of(kind="numpy") | {"label": soft}, Drawn(0.75), is_own=True)
+    assert got["label"] is soft
+    np.testing.assert_array_equal(soft, 0.75 * np.eye(6) + 0.25 * np.roll(np.eye(6), 1, 0))
+
+
+def test_what_may_not_be_written_is_copied():
+    given = batch_of(kind="numpy")
+    given["image"].flags.writeable = False
+    for op in (MixUp(num_classes=5), CutMix(num_classes=5)):
+        op.apply(given, np.random.default_rng(3), is_own=True)
+    np.testing.assert_array_equal(given["image"], batch_of(kind="numpy")["image"])
+
+
+def apart(array):
+    """The same numbers with others between them, which the engine does not reach."""
+    wide = torch.stack((array, array), -1) if isinstance(array, torch.Tensor) else np.stack((array, array), -1)
+    return wide[..., 0]
+
+
+STEPS = {"float16": 2**-10, "bfloat16": 2**-7, "float32": 0, "float64": 0}
+"""How far the engine may be away from the others, who round more often: a unit of the type."""
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+@pytest.mark.parametrize("dtype", STEPS)
+def test_the_engine_blends_as_numpy_and_torch_do(dtype, kind):
+    images = batch_of(kind=kind)["image"]
+    if kind == "torch":
+        images = images.to(getattr(torch, dtype))
+    elif dtype == "bfloat16":
+        images = images.astype(pytest.importorskip("ml_dtypes").bfloat16)
+    else:
+        images = images.astype(dtype)
+    most = float(abs(images).max())
+    for share in (0.0, 0.1, 1 / 3, 0.8, 1.0):
+        mixed = [
+            MixUp(num_classes=5).apply({"image": given, "label": np.arange(6) % 5}, Drawn(share))["image"]
+            for given in (images, apart(images))
+        ]
+        assert mixed[0].dtype == images.dtype
+        engine, other = (np.asarray(each.double() if kind == "torch" else each.astype(np.float64)) for each in mixed)
+        np.testing.assert_allclose(engine, other, rtol=0, atol=STEPS[dtype] * most)
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+@pytest.mark.parametrize("layout", ["CHW", "HWC"])
+def test_what_the_engine_does_not_reach_is_cut_the_same(layout, kind):
+    op = CutMix(num_classes=5, layout=layout)
+    given = batch_of(kind=kind, layout=layout)
+    lying_apart = {**given, "image": apart(given["image"])}
+    for seed in range(20):
+        got = [op.apply(each, np.random.default_rng(seed))["image"] for each in (given, lying_apart)]
+        np.testing.assert_array_equal(np.asarray(got[0]), np.asarray(got[1]))
+
+
+def test_tensors_that_torch_follows_are_left_to_it():
+    given = batch_of()
+    given["image"].requires_grad_()
+    got = MixUp(num_classes=5).apply(given, Drawn(0.75), is_own=True)
+    got["image"].sum().backward()
+    np.testing.assert_allclose(given["image"].grad.numpy(), 1)
+
+
+def test_numbers_in_the_other_order_of_bytes():
+    given = batch_of(kind="numpy")
+    swapped = given | {"image": given["image"].astype(">f4")}
+    for op in (MixUp(num_classes=5), CutMix(num_classes=5)):
+        got = [op.apply(each, np.random.default_rng(3))["image"] for each in (given, swapped)]
+        np.testing.assert_array_equal(got[0], got[1])
+
+
+WHOLE = {"planes": 2, "rows": 3, "row_bytes": 4, "first_row": 0, "part_rows": 3, "first_byte": 0, "part_bytes": 4}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda batch: _native.blend_samples(batch, 5, "float32", 0.5), "no samples of equal size"),
+        (lambda batch: _native.blend_samples(batch, 0, "float32", 0.5), "no samples of equal size"),
+        (lambda batch: _native.blend_samples(batch, 2, "uint8", 0.5), "uint8 are no floats"),
+        (lambda batch: _native.blend_samples(batch[::2], 1, "float32", 0.5), "one behind the other"),
+        (lambda batch: _native.blend_samples(bytes(24), 2, "float32", 0.5), "writable"),
+        (lambda batch: _native.paste_samples(batch, **WHOLE | {"planes": 5}), "no samples of that shape"),
+        (lambda batch: _native.paste_samples(batch, **WHOLE | {"first_row": 1}), "beyond the sample"),
+        (lambda batch: _native.paste_samples(batch, **WHOLE | {"first_byte": 1}), "beyond the sample"),
+    ],
+)
+def test_the_engine_refuses_memory_that_is_no_batch(call, message):
+    with pytest.raises((ValueError, BufferError), match=message):
+        call(np.zeros(24, np.uint8))
 
 
 def test_soft_labels_and_uint8_pictures():
@@ -184,6 +298,38 @@ def test_batches_are_mixed_differently_and_both_ways(tmp_path):
                 is_one_of_both = (after["image"] == images) | (after["image"] == neighbours)
                 kinds.add(bool(is_one_of_both.all()))
     assert kinds == {True, False}
+
+
+@pytest.mark.parametrize("output", ["numpy", "torch"])
+def test_a_loader_mixes_its_batches_where_they_lie(tmp_path, output, monkeypatch):
+    photographs(tmp_path)
+    seen = []
+
+    def taken(self, batch, rng, *, is_own=False):
+        made = apply(self, batch, rng, is_own=is_own)
+        seen.append((memory_of(batch["image"]), memory_of(made["image"])))
+        return made
+
+    apply = MixUp.apply
+    monkeypatch.setattr(MixUp, "apply", taken)
+    with loader(tmp_path, MixUp(num_classes=3), output=output) as one:
+        for _ in one:
+            pass
+    assert len(seen) == 4 and all(before == after for before, after in seen)
+
+
+def test_what_a_function_of_batches_kept_stays_as_it_was(tmp_path):
+    photographs(tmp_path)
+    kept = []
+
+    def keep(batch):
+        kept.append((batch["image"], batch["image"].clone()))
+        return batch
+
+    with loader(tmp_path, Python(keep, per="batch"), CHOICE, batch="dict") as one:
+        for batch in one:
+            assert not torch.equal(batch["image"], kept[-1][1])
+    assert len(kept) == 4 and all(torch.equal(mine, copy) for mine, copy in kept)
 
 
 def test_functions_of_batches_may_stand_around_them(tmp_path):

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from leat.ops._mix import BatchOp, _is_torch, _like
+from leat.ops._batch_memory import is_torch
+from leat.ops._mix import BatchOp, _like
 from leat.ops._op import fail
 
 _ADDS = ("document_ids", "position_ids", "cu_seqlens")
@@ -55,7 +56,9 @@ class Documents(BatchOp):
         self.adds = tuple(names)
         super().__init__({"eos": int(eos), "adds": names, "tokens": tokens}, None, None)
 
-    def apply(self, batch: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    def apply(
+        self, batch: dict[str, Any], rng: np.random.Generator, *, is_own: bool = False
+    ) -> dict[str, Any]:
         field = self._params["tokens"]
         if field not in batch:
             fail(self, f"the batch has no field {field!r}; it has {', '.join(batch)}")
@@ -69,7 +72,7 @@ class Documents(BatchOp):
                 f"{field!r} is no array of shape (samples, seq_len); of windows that were cut at "
                 "documents, each is of one, and the offsets of leat.Ragged are the cu_seqlens",
             )
-        if _is_torch(tokens):
+        if is_torch(tokens):
             made = _of_torch(tokens, self._params["eos"], self.adds)
         else:
             made = [_like(tokens, each) for each in _of_numpy(np.asarray(tokens), self._params["eos"], self.adds)]

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from leat import _functions
+from leat import _functions, _native
+from leat.ops._batch_memory import dtype_name, is_torch, reach
 from leat.ops._decode import DecodeMask
 from leat.ops._op import Op, fail
 from leat.ops._parse import ParseBoxes, ParseKeypoints
@@ -22,19 +23,23 @@ class BatchOp(Op):
 
     per = "batch"
 
-    def for_batch(self, place: int) -> BatchFunction:
+    def for_batch(self, place: int, *, is_own: bool = False) -> BatchFunction:
         """The op as a loader calls it: with the fields, the kind of the batch, and the
-        numbers of its position. ``place`` is the op's place in its list."""
+        numbers of its position. ``place`` is the op's place in its list; ``is_own`` as for
+        `apply`."""
 
         def call(batch: Any, kind: str, numbers: tuple[int, ...]) -> Any:
             if not isinstance(batch, dict):
                 fail(self, "it needs the fields by name: put it before other ops of batches")
-            return self.apply(batch, _functions.rng_of(*numbers, place))
+            return self.apply(batch, _functions.rng_of(*numbers, place), is_own=is_own)
 
         return call
 
-    def apply(self, batch: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
-        """The batch that is delivered instead."""
+    def apply(
+        self, batch: dict[str, Any], rng: np.random.Generator, *, is_own: bool = False
+    ) -> dict[str, Any]:
+        """The batch that is delivered instead. If ``is_own``, nobody else has the arrays of
+        ``batch``, and the op may write into them."""
         raise NotImplementedError
 
     def check_beside(self, ops: Sequence[Op]) -> None:
@@ -72,22 +77,27 @@ class _Mixing(BatchOp):
                 fail(self, f"it mixes the pictures of a batch, and what {type(op).__name__} reads of each "
                            "would stay as it was: leave one of the two out")  # fmt: skip
 
-    def apply(self, batch: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    def apply(
+        self, batch: dict[str, Any], rng: np.random.Generator, *, is_own: bool = False
+    ) -> dict[str, Any]:
         image, label = self._params["image"], self._params["label"]
         for name in (image, label):
             if name not in batch:
                 fail(self, f"the batch has no field {name!r}; it has {', '.join(batch)}")
-        images, labels = batch[image], batch[label]
+        images, given = batch[image], batch[label]
         if not hasattr(images, "ndim") or images.ndim != 4:
             fail(self, f"{image!r} is no batch of pictures of one size, an array of 4 dimensions")
-        labels = self._soft(labels)
+        labels = self._soft(given)
         if labels.shape[0] != images.shape[0]:
             fail(self, f"{images.shape[0]} pictures, and {labels.shape[0]} labels")
         share = float(rng.beta(self._params["alpha"], self._params["alpha"]))
-        images, share = self._mixed(images, share, rng)
-        return {**batch, image: images, label: _blended(labels, share)}
+        images, share = self._mixed(images, share, rng, is_own)
+        labels = _blended(labels, share, is_own or labels is not given)
+        return {**batch, image: images, label: labels}
 
-    def _mixed(self, images: Any, share: float, rng: np.random.Generator) -> tuple[Any, float]:
+    def _mixed(
+        self, images: Any, share: float, rng: np.random.Generator, is_own: bool
+    ) -> tuple[Any, float]:
         """The images, and what share of each is its own."""
         raise NotImplementedError
 
@@ -130,10 +140,12 @@ class MixUp(_Mixing):
         layout: of the pictures, as `DecodeImage` has it.
     """
 
-    def _mixed(self, images: Any, share: float, rng: np.random.Generator) -> tuple[Any, float]:
+    def _mixed(
+        self, images: Any, share: float, rng: np.random.Generator, is_own: bool
+    ) -> tuple[Any, float]:
         if not _is_float(images):
             fail(self, f"it blends floats, not {images.dtype}: put Normalize or Cast before it")
-        return _blended(images, share), share
+        return _blended(images, share, is_own), share
 
 
 class CutMix(_Mixing):
@@ -148,7 +160,9 @@ class CutMix(_Mixing):
         num_classes, image, label, layout: as for `MixUp`.
     """
 
-    def _mixed(self, images: Any, share: float, rng: np.random.Generator) -> tuple[Any, float]:
+    def _mixed(
+        self, images: Any, share: float, rng: np.random.Generator, is_own: bool
+    ) -> tuple[Any, float]:
         is_chw = self._params["layout"] == "CHW"
         channels, other = (images.shape[1], images.shape[3]) if is_chw else (images.shape[3], images.shape[1])
         if channels > 4 >= other:
@@ -159,9 +173,8 @@ class CutMix(_Mixing):
         half_x, half_y = int(half * width), int(half * height)
         rows = slice(max(middle_y - half_y, 0), min(middle_y + half_y, height))
         columns = slice(max(middle_x - half_x, 0), min(middle_x + half_x, width))
-        where = (slice(None), slice(None), rows, columns) if is_chw else (slice(None), rows, columns)
         area = (rows.stop - rows.start) * (columns.stop - columns.start)
-        return _pasted(images, where), 1 - area / (width * height)
+        return _pasted(images, rows, columns, is_chw, is_own), 1 - area / (width * height)
 
 
 class RandomChoice(BatchOp):
@@ -187,28 +200,30 @@ class RandomChoice(BatchOp):
         for op in self.ops:
             op.check_beside(ops)
 
-    def apply(self, batch: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
-        return self.ops[int(rng.choice(len(self.ops), p=self._weights))].apply(batch, rng)
+    def apply(
+        self, batch: dict[str, Any], rng: np.random.Generator, *, is_own: bool = False
+    ) -> dict[str, Any]:
+        chosen = self.ops[int(rng.choice(len(self.ops), p=self._weights))]
+        return chosen.apply(batch, rng, is_own=is_own)
 
 
-def _is_torch(array: Any) -> bool:
-    return type(array).__module__.partition(".")[0] == "torch"
+_BLENDED_BY_ENGINE = ("float16", "bfloat16", "float32", "float64")
 
 
 def _is_float(array: Any) -> bool:
-    if _is_torch(array):
+    if is_torch(array):
         return bool(array.is_floating_point())
     # ml_dtypes' bfloat16 is of no kind of NumPy's.
     return array.dtype.kind == "f" or array.dtype.name == "bfloat16"
 
 
 def _as_float32(array: Any) -> Any:
-    return array.float() if _is_torch(array) else array.astype(np.float32)
+    return array.float() if is_torch(array) else array.astype(np.float32)
 
 
 def _like(array: Any, made: np.ndarray) -> Any:
     """A NumPy array as one of the kind of another, and where that lies."""
-    if _is_torch(array):
+    if is_torch(array):
         import torch
 
         return torch.from_numpy(made).to(array.device)
@@ -221,7 +236,7 @@ def _like(array: Any, made: np.ndarray) -> Any:
 
 def _rolled(array: Any) -> Any:
     """Each sample's neighbour: the one before it; the first's is the last."""
-    if _is_torch(array):
+    if is_torch(array):
         return array.roll(1, 0)
     if isinstance(array, np.ndarray):
         return np.concatenate((array[-1:], array[:-1]))
@@ -230,18 +245,28 @@ def _rolled(array: Any) -> Any:
     return jax.numpy.roll(array, 1, 0)
 
 
-def _blended(array: Any, share: float) -> Any:
+def _blended(array: Any, share: float, is_own: bool) -> Any:
+    dtype = dtype_name(array)
+    if dtype in _BLENDED_BY_ENGINE and (reached := reach(array, is_own=is_own)) is not None:
+        made, memory = reached
+        _native.blend_samples(memory, len(made), dtype, share)
+        return made
     other = _rolled(array)
-    if isinstance(array, np.ndarray) or _is_torch(array):
+    if isinstance(array, np.ndarray) or is_torch(array):
         other *= 1 - share  # A copy already; no need of another.
         other += array * share
         return other
     return other * (1 - share) + array * share
 
 
-def _pasted(images: Any, where: tuple[slice, ...]) -> Any:
+def _pasted(images: Any, rows: slice, columns: slice, is_chw: bool, is_own: bool) -> Any:
     """Each image with a part of its neighbour."""
-    if _is_torch(images):
+    if (reached := reach(images, is_own=is_own)) is not None:
+        made, memory = reached
+        _paste(memory, made.shape, memory.size // math.prod(made.shape), rows, columns, is_chw)
+        return made
+    where = (slice(None), slice(None), rows, columns) if is_chw else (slice(None), rows, columns)
+    if is_torch(images):
         made = images.clone()
     elif isinstance(images, np.ndarray):
         made = images.copy()
@@ -250,3 +275,16 @@ def _pasted(images: Any, where: tuple[slice, ...]) -> Any:
     made[1:][where] = images[:-1][where]
     made[:1][where] = images[-1:][where]
     return made
+
+
+def _paste(
+    memory: np.ndarray, shape: Sequence[int], item_bytes: int, rows: slice, columns: slice, is_chw: bool
+) -> None:
+    _, first, second, third = shape
+    planes, height, width = (first, second, third) if is_chw else (1, first, second)
+    pixel_bytes = item_bytes if is_chw else third * item_bytes
+    _native.paste_samples(
+        memory, planes=planes, rows=height, row_bytes=width * pixel_bytes,
+        first_row=rows.start, part_rows=rows.stop - rows.start,
+        first_byte=columns.start * pixel_bytes, part_bytes=(columns.stop - columns.start) * pixel_bytes,
+    )  # fmt: skip
