@@ -1,0 +1,98 @@
+// The parts that the order logs of a run consist of.
+//
+// A run that was stopped and resumed has several logs of a rank, and may have
+// had other numbers of ranks before. A *stint* is what one rank delivered from
+// a start to the next one. The stints of all ranks that start at one place,
+// with one world size, are a *part*. A later part replaces what earlier ones
+// delivered at and behind its start, for training went back to a checkpoint.
+#pragma once
+#include <compare>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "leat/base/result.h"
+#include "leat/engine/order_log/entries.h"
+#include "leat/engine/order_log/reader.h"
+
+namespace leat {
+
+/// A position of an epoch.
+struct OrderPlace {
+  std::uint64_t epoch = 0;
+  std::uint64_t at = 0;
+  friend auto operator<=>(OrderPlace, OrderPlace) = default;
+};
+
+/// "position 40 of epoch 2".
+std::string to_string(OrderPlace place);
+
+/// Whether a step that begins at `next` may follow one that ended at `end`: it
+/// is the next of its epoch, or the first of a later one.
+bool follows(OrderPlace end, OrderPlace next);
+
+/// The place of one rank's batches from one start to the next.
+struct OrderStint {
+  const OrderLogHead* head = nullptr;
+  const std::string* path = nullptr;
+  std::uint64_t offset = 0;  ///< Its first batch is here.
+  std::uint64_t number = 0;  ///< In its file.
+  OrderPlace start;
+  OrderPlace end;
+};
+
+struct OrderPart {
+  std::uint32_t world_size = 1;
+  OrderPlace start;
+  OrderPlace end;  ///< The furthest of any rank.
+  std::uint64_t opened_at = 0;
+  std::uint64_t number = 0;
+  std::vector<const OrderStint*> stints = {};  ///< By rank; null: it has none.
+  /// A later part starts here, and this one counts up to here.
+  std::optional<OrderPlace> cut = std::nullopt;
+};
+
+/// The parts of a run, in the order of time. Parts of which nothing counts are
+/// left out.
+///
+/// Threads:  one at a time.
+/// Lifetime: parts point into it.
+class OrderParts {
+ public:
+  /// Reads all logs once. Blocks.
+  ///
+  /// Errors: as OrderLogReader; kInvalidArgument: no file is given
+  Result<void> read(const std::vector<std::string>& files);
+
+  const std::vector<OrderPart>& parts() const { return parts_; }
+  std::size_t logs() const { return heads_.size(); }
+  /// A rank delivered something twice, or left something out.
+  const std::optional<std::string>& fault() const { return fault_; }
+  /// Remarks for people: logs that were cut off, steps that came again.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  /// World size, start.
+  using Key = std::pair<std::uint32_t, OrderPlace>;
+
+  Result<void> read_log(const std::string& path);
+  void add_batch(const OrderLogBatch& batch, std::uint64_t offset,
+                 std::uint64_t first_stint);
+  void check_alike();
+  void make_parts();
+  void add_parts(const Key& key, const std::vector<const OrderStint*>& stints);
+  void cut_parts();
+
+  // Deques, since others point into them.
+  std::deque<std::string> paths_;
+  std::deque<OrderLogHead> heads_;
+  std::deque<OrderStint> stints_;
+  std::vector<OrderPart> parts_;
+  std::optional<std::string> fault_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace leat
