@@ -117,6 +117,8 @@ void LoaderFlags::add_to(CLI::App& app) {
                "no order and content hashes, when CPU is being measured");
   app.add_option("--trace", trace,
                  "a file for a trace for Perfetto: a timeline of every sample");
+  app.add_option("--order-log", order_log,
+                 "a new file for the samples of each step, for leat verify");
   app.add_flag("--no-tune", has_no_tune,
                "always use all of --threads and --max-in-flight");
   app.add_option(
@@ -219,6 +221,7 @@ Result<LoaderOptions> LoaderFlags::loader_options() const {
   if (rank) options.rank = Rank{.rank = *rank, .world_size = *world_size};
   options.hashes = !has_no_hash;
   options.trace = trace;
+  options.order_log = order_log;
   options.tune.is_on = !has_no_tune;
   options.tune.trace = tune_trace;
   return options;

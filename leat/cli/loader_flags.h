@@ -49,6 +49,7 @@ struct LoaderFlags {
   std::optional<std::uint32_t> world_size;
   bool has_no_hash = false;
   std::string trace;
+  std::string order_log;
   bool has_no_tune = false;
   std::string tune_trace;
 

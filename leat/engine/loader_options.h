@@ -104,6 +104,10 @@ struct LoaderOptions {
   /// A file for a trace (trace.h); empty: none. With several ranks each writes
   /// its own: "t.json" becomes "t.rank3.json".
   std::string trace;
+  /// A file for an order log (order_log/entries.h); empty: none. With several
+  /// ranks each writes its own, as with `trace`, and a file that is there is
+  /// never replaced: the next is "t.2.order".
+  std::string order_log;
   TuneOptions tune;
 };
 

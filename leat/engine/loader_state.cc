@@ -26,13 +26,6 @@ std::string_view name_of(const DrawnState& drawn) {
   return kMakers[static_cast<std::size_t>(drawn.by)].second;
 }
 
-std::string_view name_of(Shuffle shuffle) {
-  for (const auto& [known, name] : kShuffles) {
-    if (known == shuffle) return name;
-  }
-  return "none";
-}
-
 int version_of(const LoaderState& state) {
   if (state.shuffle == Shuffle::kBlock) return LoaderState::kVersion;
   return state.left_behind ? 2 : 1;
@@ -66,6 +59,13 @@ void add_mix(const MixState& mix, nlohmann::ordered_json& json) {
 
 }  // namespace
 
+std::string_view word_of(Shuffle shuffle) {
+  for (const auto& [known, name] : kShuffles) {
+    if (known == shuffle) return name;
+  }
+  return "none";
+}
+
 std::string to_json(const LoaderState& state) {
   nlohmann::ordered_json json = {
       {"leat_state", version_of(state)},
@@ -75,7 +75,7 @@ std::string to_json(const LoaderState& state) {
       {"global_batch_size", state.global_batch_size},
       {"samples", state.samples.value_or(0)},
       {"catalogue", state.catalogue},
-      {"shuffle", std::string(name_of(state.shuffle))},
+      {"shuffle", std::string(word_of(state.shuffle))},
       {"shuffle_window", state.shuffle_window}};
   if (!state.samples) json["samples"] = nullptr;
   if (state.drawn) {
@@ -132,7 +132,7 @@ std::string take_mix(const nlohmann::json& json, MixState& mix) {
 
 std::string_view order_of(const LoaderState& state) {
   if (state.drawn) return name_of(*state.drawn);
-  return name_of(state.shuffle);
+  return word_of(state.shuffle);
 }
 
 Result<void> check_mix(const DrawnState& saved, const DrawnState& mine) {
@@ -261,7 +261,7 @@ Result<LoaderState> parse_state(std::string_view text) {
         .world_size = static_cast<std::uint32_t>(number("world_size"))};
   }
   const std::string shuffle = string("shuffle");
-  if (shuffle == name_of(Shuffle::kDrawn)) {
+  if (shuffle == word_of(Shuffle::kDrawn)) {
     const std::string by = string("drawn_by");
     const auto* const maker =
         std::ranges::find(kMakers, by, &decltype(kMakers)::value_type::second);

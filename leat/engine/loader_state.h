@@ -59,6 +59,9 @@ struct LoaderState {
   Rank rank = {};  ///< The rank that they belong to.
 };
 
+/// The word of states and order logs for a shuffle: "full".
+std::string_view word_of(Shuffle shuffle);
+
 std::string to_json(const LoaderState& state);
 
 /// Errors: kInvalidArgument: not a state, of a newer version, or of a block

@@ -30,6 +30,7 @@ from leat._say import Introduction, classes_met, shown
 from leat._shuffle import DropLast, Order, Sampler, Shuffled, order_of
 from leat._storage import StorageOptions, checked_storage, native_storage
 from leat._talk import Talk, Topic
+from leat._traces import Trace, files_of
 from leat._workers import FunctionWorkers
 from leat.errors import InvalidArgument
 from leat.ops import Op
@@ -55,7 +56,6 @@ Batch = Any
 Places = Union[Source, Sequence[Source], Dataset]
 OnError = Literal["raise", "substitute"]
 Size = Union[str, int, None]
-File = Union[str, os.PathLike[str], None]
 
 
 def _end(native: Any, workers: FunctionWorkers, talk: Talk | None) -> None:
@@ -91,7 +91,8 @@ class Loader:
         on_error: "raise", or "substitute": a good sample takes a bad one's place.
         cache: a `leat.Cache`, or "auto"; None keeps nothing.
         memory, threads, max_in_flight: upper bounds for this node; None lets Leat choose.
-        trace: a file for a trace that Perfetto opens.
+        trace: a file for a trace that Perfetto opens; or ``{"order_log": file}``, for
+            `leat verify`, or ``{"timeline": file, "order_log": file}``.
         rank, world_size: this rank; None asks torch.distributed or the launcher.
         storage_options: a `leat.StorageOptions`, such as ``{"endpoint_url": "http://…"}``.
 
@@ -127,7 +128,7 @@ class Loader:
         memory: Size = None,
         threads: int | None = None,
         max_in_flight: int | None = None,
-        trace: File = None,
+        trace: Trace = None,
         rank: int | None = None,
         world_size: int | None = None,
         storage_options: StorageOptions | None = None,
@@ -163,7 +164,7 @@ class Loader:
             "ids": ids,
             "collates": self._delivery.collates,
             "on_error": str(on_error),
-            "trace": "" if trace is None else os.fspath(trace),
+            **files_of(trace),
             "memory": None if memory is None else str(memory),
             "cache": options_of(cache, world_size),
             "threads": threads,

@@ -24,6 +24,7 @@ MOVED = {
     "tune_trace": "give leat.research.Loader(tune_trace=…)",
     "hashes": "give leat.research.Loader(hashes=…)",
     "fetch_ahead": "give leat.research.Loader(fetch_ahead=…)",
+    "order_log": 'give trace={"order_log": …}',
     # The words of torch's DataLoader.
     "dataset": "it is the first argument, source",
     "num_workers": "threads= decode, and max_in_flight= requests are under way; both are chosen unless given",

@@ -242,6 +242,7 @@ LoaderOptions options_of(const py::dict& given) {
   }
   get("threads", options.threads);
   get("trace", options.trace);
+  get("order_log", options.order_log);
   get("max_in_flight", options.max_in_flight);
   get("tune", options.tune.is_on);
   get("start_threads", options.tune.start_threads);

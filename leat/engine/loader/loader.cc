@@ -95,6 +95,10 @@ Result<Loader::Next> Loader::next_within(Iteration iteration,
     m.parts->wait_within(timeout);
     return Next::not_yet();
   }
+  // The last batch is in the order log before there is another one.
+  if (m.order_log != nullptr && !m.order_log->settle(timeout)) {
+    return Next::not_yet();
+  }
   (void)run->wait_within(timeout);
   const MutexLock lock(m.mutex);
   LEAT_TRY_VOID(m.check_current(iteration));
@@ -174,6 +178,7 @@ Result<void> Loader::set_epoch(std::uint64_t epoch) {
     return {};  // The batch is already there.
   }
   m.position.is_resuming = false;
+  m.expect_start();
   old_next = m.runs->drop_next_unless(epoch);
   old = m.jump_to(epoch, 0);
   return {};
@@ -211,6 +216,7 @@ Result<void> Loader::give_order(std::uint64_t epoch, GivenEpoch given,
   }
   old_next = m.runs->drop_next_of(epoch);
   if (starts) {
+    m.expect_start();
     old = m.jump_to(epoch, first);
   } else if (is_here) {
     old = m.jump_to(epoch, m.position.at);
@@ -264,6 +270,7 @@ Result<void> Loader::load_state(std::string_view json) {
   if (m.schedule->catalogue() != nullptr) {
     LEAT_TRY_VOID(m.schedule->check_steps(state.epoch, state.position));
   }
+  m.expect_start();
   old_next = m.runs->drop_next();
   old = m.jump_to(state.epoch, state.position);
   m.position.left_behind =
@@ -400,6 +407,7 @@ void Loader::close() {
   m.parts.reset();  // By now the store's threads have given back their memory.
   Buffer::give_back_kept();
   m.account->close_trace();
+  if (m.order_log != nullptr) m.order_log->close();
 }
 
 }  // namespace leat

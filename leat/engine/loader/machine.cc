@@ -13,6 +13,22 @@ Error refuse(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));
 }
 
+/// The entry of a batch that begins at the position `from`.
+OrderLogBatch logged(BatchWork& work, std::uint64_t from) {
+  OrderLogBatch entry{.epoch = work.epoch,
+                      .from = from,
+                      .to = work.position_after,
+                      .ids = work.batch.ids};
+  for (std::size_t row = 0; row < work.size(); ++row) {
+    const SampleWork& sample = work.sample(row);
+    if (!sample.is_valid) entry.padding.push_back(row);
+    // Another sample took the place of one that failed.
+    const bool is_other = work.substituted != 0 && sample.has_failed();
+    if (is_other) entry.substitutes.push_back(row);
+  }
+  return entry;
+}
+
 }  // namespace
 
 Loader::Machine::~Machine() {
@@ -131,14 +147,26 @@ void Loader::Machine::begin_wait(EpochRun* from) {
   });
 }
 
-void Loader::Machine::deliver(const BatchWork& work) {
+void Loader::Machine::expect_start() {
+  if (order_log != nullptr) order_log->expect_start();
+}
+
+void Loader::Machine::deliver(BatchWork& work) {
   const auto step = account->deliver(work);
   if (work.error) return;
+  if (order_log != nullptr) {
+    order_log->add(logged(work, position.at));
+  }
   position.deliver(work.position_after, work.left_behind);
   runs->took(work, step);
 }
 
 void Loader::Machine::end_epoch() {
+  if (order_log != nullptr) {
+    order_log->add(OrderLogEnd{.epoch = position.epoch,
+                               .at = position.at,
+                               .samples = schedule->samples().value_or(0)});
+  }
   const EpochStats at =
       account->end_epoch(control->now(), opened.thread_times(job));
   costs->keep_energy(SteadyClock().now());

@@ -23,6 +23,7 @@
 #include "leat/engine/loader/schedule.h"
 #include "leat/engine/loader/stream_parts.h"
 #include "leat/engine/loader_state.h"
+#include "leat/engine/order_log/writer.h"
 
 namespace leat {
 
@@ -40,6 +41,7 @@ struct Loader::Machine {
   std::unique_ptr<Control> control;
   std::unique_ptr<CacheFormChoice> form;
   std::unique_ptr<StreamParts> parts;  ///< Null: the data had a catalogue.
+  std::unique_ptr<OrderLogWriter> order_log;  ///< Null: no user asked for one.
 
   Mutex closing;  ///< Held by the one close() call that does the work.
   /// The loader's lock. While it is held, only single values' locks are taken.
@@ -78,6 +80,7 @@ struct Loader::Machine {
   Result<void> open_values(std::optional<UnindexedShards> shards,
                            const Env& env);
   Result<void> open_runs(std::optional<UnindexedShards> shards, const Env& env);
+  Result<void> open_order_log();
   Result<void> begin_tuning(const Env& env);
   /// Looks for the agent of this node.
   void join_agent(const Env& env);
@@ -100,7 +103,9 @@ struct Loader::Machine {
   /// The user asks for the next batch of `from`; null: shards have yet to be
   /// indexed.
   void begin_wait(EpochRun* from) LEAT_REQUIRES(mutex);
-  void deliver(const BatchWork& work) LEAT_REQUIRES(mutex);
+  void deliver(BatchWork& work) LEAT_REQUIRES(mutex);
+  /// Says in the order log that the next batch need not follow the last one.
+  void expect_start();
   void end_epoch() LEAT_REQUIRES(mutex);
   LoaderRates rates();
   Observation observe();

@@ -1,5 +1,6 @@
 // Opens a loader: each value in turn, from the options to the threads.
 
+#include <chrono>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -35,6 +36,18 @@ std::uint64_t bytes_of(const Catalogue* catalogue,
     bytes += catalogue->object(object).size_bytes;
   }
   return bytes;
+}
+
+std::string word_of(Tail tail) {
+  switch (tail) {
+    case Tail::kDrop:
+      return "drop";
+    case Tail::kKeep:
+      return "keep";
+    case Tail::kPad:
+      return "pad";
+  }
+  return "";
 }
 
 std::string own_command_line() {
@@ -134,6 +147,7 @@ Result<void> Loader::Machine::open_values(std::optional<UnindexedShards> shards,
     const MutexLock lock(mutex);
     position.epoch = first_epoch();
   }
+  LEAT_TRY_VOID(open_order_log());
   LEAT_TRY_VOID(open_runs(std::move(shards), env));
   tell_shares(job, mine);
   return begin_tuning(env);
@@ -153,6 +167,25 @@ Result<void> Loader::Machine::open_runs(std::optional<UnindexedShards> shards,
   } else {
     runs->begin_whole();
   }
+  return {};
+}
+
+Result<void> Loader::Machine::open_order_log() {
+  if (job.options.order_log.empty()) return {};
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  LEAT_TRY(order_log,
+           OrderLogWriter::open(
+               job.file_of_rank(job.options.order_log),
+               {.rank = job.rank,
+                .data = job.data_digest,
+                .shuffle = std::string(word_of(job.order.shuffle)),
+                .shuffle_window = job.order.window_blocks,
+                .seed = job.order.seed,
+                .global_batch = schedule->global_batch(),
+                .tail = word_of(job.tail),
+                .samples = schedule->samples().value_or(0),
+                .opened_at = static_cast<std::uint64_t>(
+                    std::chrono::duration_cast<Nanoseconds>(now).count())}));
   return {};
 }
 
