@@ -21,6 +21,7 @@ extern const Command kRecommendCommand;
 extern const Command kSimulateCommand;
 extern const Command kStatCommand;
 extern const Command kTopCommand;
+extern const Command kVerifyCommand;
 extern const Command kWarmCommand;
 extern const Command kWhatIfCommand;
 

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import subprocess
 
 import numpy as np
 import pytest
@@ -82,8 +83,13 @@ def test_order_tail_and_resume(pictures, small, fresh_cache):
     def ids(batches):
         return [int(i) for batch in batches for i in batch["index"]]
 
+    def verify(*runs):
+        command = [leat.testing.find_binary(), "verify", *runs]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.returncode == 0, done.stdout + done.stderr
+
     run_page("order.md", load=load, ids=ids, shards=small, leat=leat, os=os, json=json,
-             pytest=pytest, pictures=pictures)  # fmt: skip
+             pytest=pytest, pictures=pictures, verify=verify)  # fmt: skip
 
 
 @pytest.mark.parametrize("page", sorted(path.name for path in (DOCS / "coming-from").glob("[a-z]*.md")))
