@@ -135,7 +135,7 @@ class PackRows(BatchOp):
         """From now on batches are of that order."""
         self._order, self._world_size = order, world_size
 
-    def for_batch(self, place: int) -> BatchFunction:
+    def for_batch(self, place: int, *, is_own: bool = False) -> BatchFunction:
         def call(batch: Any, kind: str, numbers: tuple[int, ...]) -> Any:
             _, epoch, position, rank = numbers
             assert self._order is not None

@@ -338,7 +338,7 @@ def test_64_sources_take_the_threads_of_one_and_a_state_of_2_kb(tmp_path):
 
     one, _ = threads_of(sources["domain00"].select([number % 8 for number in range(512)]))
     many, state = threads_of(mix)
-    assert many <= one
+    assert many <= one + 2  # Threads begin as they are needed. With a client for each source: 250 more.
     assert state <= 2048
 
 
