@@ -35,11 +35,12 @@ std::vector<std::size_t> counts_of(const BalancedDeal& deal) {
 }
 
 TEST(BalanceTest, DifferencingFindsWhatTheLongestFirstMisses) {
-  // The longest first gives 9 5 5 and 7 7 1.
-  const BalancedDeal deal = dealt({9, 7, 7, 5, 5, 1}, {.ranks = 2});
+  // The longest first gives 38, 35 and 32.
+  const BalancedDeal deal =
+      dealt({19, 16, 16, 16, 13, 10, 9, 3, 3}, {.ranks = 3});
 
-  EXPECT_EQ(counts_of(deal), (std::vector<std::size_t>{3, 3}));
-  EXPECT_EQ(deal.costs, (Costs{17, 17}));
+  EXPECT_EQ(counts_of(deal), (std::vector<std::size_t>{3, 3, 3}));
+  EXPECT_EQ(deal.costs, (Costs{35, 35, 35}));
 }
 
 TEST(BalanceTest, WithoutEqualCountsOnlyCostsCount) {
