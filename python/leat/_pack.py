@@ -186,7 +186,7 @@ def balance(
     Args:
         costs: of each, in proportion to its time, such as the sum of squared lengths.
         ranks: the ranks that meet after each micro-batch.
-        micro_batches: of each rank.
+        micro_batches: those of a rank. For ranks that meet once a step, 1: cut it as you like.
         equal_counts: whether all micro-batches have equally many, or one more.
 
     Returns:
