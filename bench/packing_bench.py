@@ -1,20 +1,21 @@
 """Packing and balancing: padding beside Grain's, documents a second, uneven steps.
 
-    ./dev bench packing [--grain PYTHON] [--documents 100000] [--capacity 8192] [--bins 64]
+    ./dev bench packing [--grain PYTHON] [--documents 20000] [--capacity 8192] [--bins 64]
         [--runs 5] [--quick] [--json]
 
-`--grain` names an interpreter that can import grain (`pip install grain`); without it,
-the rows of Grain are left out. Lengths come from a log-normal and a bimodal distribution,
-and from texts: the words and signs of each .rst file that the package awscli ships,
-shuffled ten times. Grain refuses documents longer than a row, so it gets them split as Leat splits
-them. `padding` is the part of all rows that no document fills, `planned` the documents
-a second of the plan alone, of a million documents, on one core. Grain's time includes the
+`--grain` names an interpreter that can import grain (`pip install grain`); without it, the
+rows of Grain are left out. Lengths come from a log-normal and a bimodal distribution, and
+from texts: the words and signs of each .rst file that the package awscli ships, shuffled
+ten times. Grain refuses documents longer than a row, so it gets them split as Leat splits
+them. `padding` is the part of all rows that no document fills, `planned` the documents a
+second of the plan alone, of a million documents, on one core. Grain's time includes the
 copying of tokens, so it is not shown.
 
 The second table deals the items of a step to 8 ranks with 4 micro-batches each: sequences,
-or rows as best fit packs them. It has the time of the steps where a sequence takes L * L and
-ranks meet after each micro-batch, relative to ranks that are equally fast. `as they come`
-deals runs of the stream. `whole micro-batches` is the rule of torchtitan
+or rows as best fit packs them. It has the mean time of the steps where a sequence takes L *
+L, relative to ranks that are equally fast: with ranks that meet after each micro-batch, and
+with ranks that meet once, after the last one; Leat then deals them one large micro-batch.
+`as they come` deals runs of the stream. `whole micro-batches` is the rule of torchtitan
 (torchtitan/components/data/load_balancing/planner.py): the heaviest micro-batches of a step
 together, or as they come where that is quicker. `its rule by item` deals single items so:
 the heaviest together, each to the rank with least. `at best` is a bound that no deal can
@@ -115,9 +116,14 @@ def packing_rows(
 
 
 def step_time(costs: np.ndarray) -> float:
-    """The time of a step whose micro-batches of ranks, of shape (micro-batches, ranks),
-    cost that."""
+    """The time of a step whose ranks meet after each micro-batch, relative to ranks that are
+    equally fast. Costs are of shape (micro-batches, ranks)."""
     return float(costs.max(axis=1).sum() / costs.mean(axis=1).sum())
+
+
+def step_time_at_once(costs: np.ndarray) -> float:
+    """The same if they meet once, after the last micro-batch."""
+    return step_time(costs.sum(axis=0, keepdims=True))
 
 
 def longest_first(costs: np.ndarray) -> np.ndarray:
@@ -142,37 +148,47 @@ def costs_of(lengths: np.ndarray, capacity: int, item: str) -> np.ndarray:
     return np.add.reduceat(rows.lengths.astype(np.float64) ** 2, rows.offsets[:-1])
 
 
+def deals_of(step: np.ndarray, count: int) -> dict[str, np.ndarray]:
+    """The costs of all micro-batches of a step, `count` items each, by way of dealing."""
+    as_they_come = step.reshape(MICRO_BATCHES, RANKS, count).sum(axis=2)
+    whole = longest_first(as_they_come.ravel())
+    return {
+        "as they come": as_they_come,
+        "whole micro-batches": min(as_they_come, whole, key=step_time),
+        "its rule by item": longest_first(step),
+        "Leat": balance(step, RANKS, MICRO_BATCHES)[1],
+        "Leat, at once": balance(step, RANKS)[1],
+    }
+
+
 def balance_rows(
     name: str, costs: np.ndarray, item: str, count: int
 ) -> list[dict[str, Any]]:
     """The steps of one distribution, `count` items a micro-batch; no rows if there is none."""
     size = RANKS * MICRO_BATCHES * count
-    found: dict[str, list[float]] = {}
-    for step in costs[: len(costs) // size * size].reshape(-1, size):
-        as_they_come = step.reshape(MICRO_BATCHES, RANKS, count).sum(axis=2)
-        whole = min(as_they_come, longest_first(as_they_come.ravel()), key=step_time)
-        ways = {
-            "as they come": as_they_come,
-            "whole micro-batches": whole,
-            "its rule by item": longest_first(step),
-            "Leat": balance(step, RANKS, MICRO_BATCHES)[1],
-        }
-        for way, dealt in ways.items():
-            found.setdefault(way, []).append(step_time(dealt))
-        found.setdefault("at best", []).append(max(1, step.max() / (step.sum() / RANKS)))
-    if not found:
+    steps = costs[: len(costs) // size * size].reshape(-1, size)
+    if not len(steps):
         return []
-    uneven = {way: float(np.mean(times)) for way, times in found.items()}
-    row: dict[str, Any] = {"lengths": name, "a micro-batch": f"{count} {item}", "steps": len(found["Leat"])}
-    row.update({way: f"{times:.3f}" for way, times in uneven.items()})
-    row["excess"] = f"{(uneven['Leat'] - 1) / (uneven['as they come'] - 1):.3f}"
-    return [row]
+    deals = [deals_of(step, count) for step in steps]
+    at_best = np.mean([max(1, step.max() / (step.sum() / RANKS)) for step in steps])
+    rows = []
+    for meet, time_of in (("each micro-batch", step_time), ("once", step_time_at_once)):
+        uneven = {way: float(np.mean([time_of(deal[way]) for deal in deals])) for way in deals[0]}
+        at_once = uneven.pop("Leat, at once")
+        if meet == "once":
+            uneven["Leat"] = at_once
+        row: dict[str, Any] = {"lengths": name, "a micro-batch": f"{count} {item}", "ranks meet": meet}
+        row.update({way: f"{value:.3f}" for way, value in uneven.items()})
+        row["at best"] = f"{at_best:.3f}"
+        row["excess"] = f"{(uneven['Leat'] - 1) / (uneven['as they come'] - 1):.3f}"
+        rows.append(row)
+    return rows
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--grain", help="an interpreter that can import grain")
-    parser.add_argument("--documents", type=int, default=100_000)
+    parser.add_argument("--documents", type=int, default=20_000)
     parser.add_argument("--capacity", type=int, default=8192)
     parser.add_argument("--bins", type=int, default=64)
     parser.add_argument("--runs", type=int, default=5)
