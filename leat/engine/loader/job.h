@@ -40,6 +40,10 @@ struct Job {
   Locality locality() const {
     return rank.world_size > 1 ? options.locality : Locality::kNone;
   }
+  /// The epoch that the order begins with.
+  std::uint64_t first_epoch() const {
+    return mixed == nullptr ? 0 : mixed->options().first_epoch;
+  }
   /// How many positions ahead a cached sample may be delivered.
   std::uint64_t first_within() const {
     return options.cache ? options.cache->first_within : 0;

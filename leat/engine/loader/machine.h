@@ -75,8 +75,6 @@ struct Loader::Machine {
 
   // open.cc
   Result<void> open(LoaderSource source, LoaderOptions options, const Env& env);
-  /// The epoch that the order begins with.
-  std::uint64_t first_epoch() const;
   Result<void> open_values(std::optional<UnindexedShards> shards,
                            const Env& env);
   Result<void> open_runs(std::optional<UnindexedShards> shards, const Env& env);

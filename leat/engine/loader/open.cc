@@ -98,7 +98,7 @@ Result<void> Loader::Machine::open(LoaderSource source, LoaderOptions options,
   LEAT_TRY_VOID(settle_mix(job, catalogue, batch));
   if (catalogue != nullptr) LEAT_TRY_VOID(schedule->check_world_size());
   LEAT_TRY_VOID(settle_tail(job));
-  LEAT_TRY_VOID(schedule->check_steps(first_epoch(), 0));
+  LEAT_TRY_VOID(schedule->check_steps(job.first_epoch(), 0));
   LEAT_TRY_VOID(check_locality(job));
   LEAT_TRY_VOID(check_drawn(job, schedule->dataset()));
   LEAT_TRY_VOID(check_first_within(job, catalogue));
@@ -109,10 +109,6 @@ Result<void> Loader::Machine::open(LoaderSource source, LoaderOptions options,
   }
   if (catalogue != nullptr) LEAT_TRY_VOID(schedule->open_fields());
   return open_values(std::move(shards), env);
-}
-
-std::uint64_t Loader::Machine::first_epoch() const {
-  return job.mixed == nullptr ? 0 : job.mixed->options().first_epoch;
 }
 
 Result<void> Loader::Machine::open_values(std::optional<UnindexedShards> shards,
@@ -145,7 +141,7 @@ Result<void> Loader::Machine::open_values(std::optional<UnindexedShards> shards,
   }
   {
     const MutexLock lock(mutex);
-    position.epoch = first_epoch();
+    position.epoch = job.first_epoch();
   }
   LEAT_TRY_VOID(open_order_log());
   LEAT_TRY_VOID(open_runs(std::move(shards), env));
