@@ -103,6 +103,38 @@ def test_a_resumed_run_on_one_name_begins_another_file(pictures, tmp_path):
     assert "3 steps, 60 samples: each of 60 once" in verify(log)
 
 
+def test_epochs_that_are_chosen_or_left_early_are_followed(pictures, tmp_path):
+    for world_size in (1, 2):
+        loaders = ranks_of(pictures, tmp_path / f"{world_size}.order", world_size)
+        for epoch in (0, 1, 3):
+            for loader in loaders:
+                loader.set_epoch(epoch)
+            train(loaders)
+        train(loaders, steps=2)
+        train(loaders)
+        close(loaders)
+
+    told = verify(tmp_path / "1.order", tmp_path / "2.order")
+
+    assert "in all    5 epochs, 14 steps, 280 samples" in told
+    assert "epoch 4   2 steps, 40 samples: none twice; positions 0 to 40 alone\n" in told
+    assert "epoch 5   3 steps, 60 samples: each of 60 once\n" in told
+    assert "note" not in told
+
+
+def test_an_epoch_that_is_asked_for_again_counts_once(pictures, tmp_path):
+    loader = load(pictures, tmp_path / "run.order")
+    for _ in range(3):
+        loader.set_epoch(1)
+        train([loader])
+    loader.close()
+
+    told = verify(tmp_path / "run.order")
+
+    assert "in all    1 epochs, 3 steps, 60 samples" in told
+    assert told.count("training went back to position 0 of epoch 1") == 2
+
+
 def test_two_seeds_differ_from_the_first_step_on(pictures, tmp_path):
     for seed in (7, 8):
         loader = load(pictures, tmp_path / f"{seed}.order", seed=seed)

@@ -58,16 +58,16 @@ std::string to_string(const OrderStep& step) {
 Result<std::unique_ptr<OrderRun>> OrderRun::open(
     const std::vector<std::string>& files) {
   std::unique_ptr<OrderRun> run(new OrderRun());
-  LEAT_TRY_VOID(run->parts_.read(files));
-  run->notes_ = run->parts_.notes();
+  LEAT_TRY_VOID(run->stretches_.read(files));
+  run->notes_ = run->stretches_.notes();
   return run;
 }
 
 std::vector<std::uint32_t> OrderRun::world_sizes() const {
   std::vector<std::uint32_t> sizes;
-  for (const OrderPart& part : parts_.parts()) {
-    if (sizes.empty() || sizes.back() != part.world_size) {
-      sizes.push_back(part.world_size);
+  for (const OrderStretch& stretch : stretches_.stretches()) {
+    if (sizes.empty() || sizes.back() != stretch.world_size) {
+      sizes.push_back(stretch.world_size);
     }
   }
   return sizes;
@@ -80,7 +80,7 @@ OrderEvent OrderRun::fail(std::string what) {
 
 Result<std::optional<OrderEvent>> OrderRun::next() {
   if (has_failed_) return std::nullopt;
-  if (parts_.fault()) return fail(*parts_.fault());
+  if (stretches_.fault()) return fail(*stretches_.fault());
   while (true) {
     const std::optional<OrderPlace> step = first_step();
     const std::optional<std::uint64_t> end = first_end();
@@ -89,8 +89,8 @@ Result<std::optional<OrderEvent>> OrderRun::next() {
       LEAT_TRY(event, take_end(*end));
     } else if (step) {
       LEAT_TRY(event, take_step(*step));
-    } else if (has_more_parts()) {
-      LEAT_TRY_VOID(open_part());
+    } else if (has_more_stretches()) {
+      LEAT_TRY_VOID(open_stretch());
     } else {
       return std::nullopt;
     }
@@ -98,11 +98,11 @@ Result<std::optional<OrderEvent>> OrderRun::next() {
   }
 }
 
-Result<void> OrderRun::open_part() {
-  const OrderPart& part = parts_.parts()[part_++];
+Result<void> OrderRun::open_stretch() {
+  const OrderStretch& stretch = stretches_.stretches()[stretch_++];
   cursors_.clear();
-  cut_ = part.cut;
-  for (const OrderStint* stint : part.stints) {
+  cut_ = stretch.cut;
+  for (const OrderStint* stint : stretch.stints) {
     Cursor& cursor = cursors_.emplace_back();
     if (stint == nullptr) continue;
     cursor.head = stint->head;
@@ -110,7 +110,7 @@ Result<void> OrderRun::open_part() {
     LEAT_TRY_VOID(cursor.reader->seek(stint->offset));
     LEAT_TRY(cursor.entry, cursor.reader->next());
   }
-  cursors_.resize(std::max<std::size_t>(cursors_.size(), part.world_size));
+  cursors_.resize(std::max<std::size_t>(cursors_.size(), stretch.world_size));
   return {};
 }
 

@@ -10,8 +10,8 @@
 
 #include "leat/base/result.h"
 #include "leat/engine/order_log/entries.h"
-#include "leat/engine/order_log/parts.h"
 #include "leat/engine/order_log/reader.h"
+#include "leat/engine/order_log/stretches.h"
 
 namespace leat {
 
@@ -50,21 +50,21 @@ class OrderRun {
  public:
   /// Reads all logs once, to find out where each starts. Blocks, as next().
   ///
-  /// Errors: as OrderParts::read()
+  /// Errors: as OrderStretches::read()
   static Result<std::unique_ptr<OrderRun>> open(
       const std::vector<std::string>& files);
 
   /// The next event; nullopt at the end. Errors: as OrderLogReader::next()
   Result<std::optional<OrderEvent>> next();
 
-  std::size_t logs() const { return parts_.logs(); }
-  /// The world sizes of its parts, in their order, each change once.
+  std::size_t logs() const { return stretches_.logs(); }
+  /// The world sizes of its stretches, in their order, each change once.
   std::vector<std::uint32_t> world_sizes() const;
   /// Remarks for people. Complete at the end.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  /// One rank of the part that is read.
+  /// One rank of the stretch that is read.
   struct Cursor {
     const OrderLogHead* head = nullptr;
     std::unique_ptr<OrderLogReader> reader;
@@ -72,9 +72,11 @@ class OrderRun {
   };
 
   OrderRun() = default;
-  bool has_more_parts() const { return part_ < parts_.parts().size(); }
-  /// REQUIRES: has_more_parts().
-  Result<void> open_part();
+  bool has_more_stretches() const {
+    return stretch_ < stretches_.stretches().size();
+  }
+  /// REQUIRES: has_more_stretches().
+  Result<void> open_stretch();
   Result<void> advance(Cursor& cursor);
   /// The first step that any rank has; nullopt: none has.
   std::optional<OrderPlace> first_step() const;
@@ -87,10 +89,10 @@ class OrderRun {
                                               std::size_t rank);
   OrderEvent fail(std::string what);
 
-  OrderParts parts_;
+  OrderStretches stretches_;
   std::vector<std::string> notes_;
   bool has_failed_ = false;
-  std::size_t part_ = 0;  // The part behind the one that is read.
+  std::size_t stretch_ = 0;  // The stretch behind the one that is read.
   std::optional<OrderPlace> cut_;
   std::vector<Cursor> cursors_;
   std::optional<OrderPlace> at_;  // The end of the last step.

@@ -1,10 +1,12 @@
-// The parts that the order logs of a run consist of.
+// The stretches that the order logs of a run consist of.
 //
 // A run that was stopped and resumed has several logs of a rank, and may have
 // had other numbers of ranks before. A *stint* is what one rank delivered from
 // a start to the next one. The stints of all ranks that start at one place,
-// with one world size, are a *part*. A later part replaces what earlier ones
-// delivered at and behind its start, for training went back to a checkpoint.
+// with one world size, are a *stretch*. A later stretch replaces what earlier
+// ones delivered at and behind its start, for training went back to a
+// checkpoint. The times at which logs were opened tell which came later, so the
+// clocks of nodes have to agree to less than the time between two starts.
 #pragma once
 #include <compare>
 #include <cstdint>
@@ -44,30 +46,30 @@ struct OrderStint {
   OrderPlace end;
 };
 
-struct OrderPart {
+struct OrderStretch {
   std::uint32_t world_size = 1;
   OrderPlace start;
   OrderPlace end;  ///< The furthest of any rank.
   std::uint64_t opened_at = 0;
   std::uint64_t number = 0;
   std::vector<const OrderStint*> stints = {};  ///< By rank; null: it has none.
-  /// A later part starts here, and this one counts up to here.
+  /// A later stretch starts here, and this one counts up to here.
   std::optional<OrderPlace> cut = std::nullopt;
 };
 
-/// The parts of a run, in the order of time. Parts of which nothing counts are
-/// left out.
+/// The stretches of a run, in the order of time. Stretches of which nothing
+/// counts are left out.
 ///
 /// Threads:  one at a time.
-/// Lifetime: parts point into it.
-class OrderParts {
+/// Lifetime: stretches point into it.
+class OrderStretches {
  public:
   /// Reads all logs once. Blocks.
   ///
   /// Errors: as OrderLogReader; kInvalidArgument: no file is given
   Result<void> read(const std::vector<std::string>& files);
 
-  const std::vector<OrderPart>& parts() const { return parts_; }
+  const std::vector<OrderStretch>& stretches() const { return stretches_; }
   std::size_t logs() const { return heads_.size(); }
   /// A rank delivered something twice, or left something out.
   const std::optional<std::string>& fault() const { return fault_; }
@@ -82,15 +84,16 @@ class OrderParts {
   void add_batch(const OrderLogBatch& batch, std::uint64_t offset,
                  std::uint64_t first_stint);
   void check_alike();
-  void make_parts();
-  void add_parts(const Key& key, const std::vector<const OrderStint*>& stints);
-  void cut_parts();
+  void make_stretches();
+  void add_stretches(const Key& key,
+                     const std::vector<const OrderStint*>& stints);
+  void cut_stretches();
 
   // Deques, since others point into them.
   std::deque<std::string> paths_;
   std::deque<OrderLogHead> heads_;
   std::deque<OrderStint> stints_;
-  std::vector<OrderPart> parts_;
+  std::vector<OrderStretch> stretches_;
   std::optional<std::string> fault_;
   std::vector<std::string> notes_;
 };

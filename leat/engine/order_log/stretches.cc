@@ -1,8 +1,10 @@
-#include "leat/engine/order_log/parts.h"
+#include "leat/engine/order_log/stretches.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <memory>
 #include <tuple>
 #include <utility>
@@ -17,18 +19,18 @@ bool follows(OrderPlace end, OrderPlace next) {
   return next == end || (next.epoch > end.epoch && next.at == 0);
 }
 
-Result<void> OrderParts::read(const std::vector<std::string>& files) {
+Result<void> OrderStretches::read(const std::vector<std::string>& files) {
   if (files.empty()) {
     return Error(ErrorCode::kInvalidArgument, "there is no order log");
   }
   for (const std::string& file : files) LEAT_TRY_VOID(read_log(file));
   check_alike();
-  make_parts();
-  cut_parts();
+  make_stretches();
+  cut_stretches();
   return {};
 }
 
-Result<void> OrderParts::read_log(const std::string& path) {
+Result<void> OrderStretches::read_log(const std::string& path) {
   LEAT_TRY(const std::unique_ptr<OrderLogReader> log,
            OrderLogReader::open(path));
   paths_.push_back(path);
@@ -50,8 +52,8 @@ Result<void> OrderParts::read_log(const std::string& path) {
   return {};
 }
 
-void OrderParts::add_batch(const OrderLogBatch& batch, std::uint64_t offset,
-                           std::uint64_t first_stint) {
+void OrderStretches::add_batch(const OrderLogBatch& batch, std::uint64_t offset,
+                               std::uint64_t first_stint) {
   const OrderPlace start{batch.epoch, batch.from};
   const OrderPlace end{batch.epoch, batch.to};
   if (batch.starts || stints_.size() == first_stint) {
@@ -76,7 +78,7 @@ void OrderParts::add_batch(const OrderLogBatch& batch, std::uint64_t offset,
 }
 
 /// One run has one order; its data may change between epochs.
-void OrderParts::check_alike() {
+void OrderStretches::check_alike() {
   const auto order_of = [](const OrderLogHead& head) {
     return fmt::format("{} shuffle in windows of {} with seed {}", head.shuffle,
                        head.shuffle_window, head.seed);
@@ -90,59 +92,61 @@ void OrderParts::check_alike() {
   }
 }
 
-void OrderParts::make_parts() {
+void OrderStretches::make_stretches() {
   std::map<Key, std::vector<const OrderStint*>> alike;
   for (const OrderStint& stint : stints_) {
     alike[{stint.head->rank.world_size, stint.start}].push_back(&stint);
   }
-  for (const auto& [key, stints] : alike) add_parts(key, stints);
-  std::ranges::stable_sort(parts_, {}, [](const OrderPart& part) {
-    return std::tuple(part.opened_at, part.number, part.start);
+  for (const auto& [key, stints] : alike) add_stretches(key, stints);
+  std::ranges::stable_sort(stretches_, {}, [](const OrderStretch& stretch) {
+    return std::tuple(stretch.opened_at, stretch.number, stretch.start);
   });
 }
 
 // The last stints of all ranks belong together, and so do those before them:
 // an attempt that was killed early may have left batches of some ranks only.
-void OrderParts::add_parts(const Key& key,
-                           const std::vector<const OrderStint*>& stints) {
+void OrderStretches::add_stretches(
+    const Key& key, const std::vector<const OrderStint*>& stints) {
   std::map<std::uint32_t, std::vector<const OrderStint*>> by_rank;
   for (const OrderStint* stint : stints) {
     by_rank[stint->head->rank.rank].push_back(stint);
   }
-  std::vector<OrderPart> parts;
+  std::vector<OrderStretch> stretches;
   for (auto& [rank, own] : by_rank) {
     std::ranges::stable_sort(own, std::greater(), [](const OrderStint* stint) {
       return std::pair(stint->head->opened_at, stint->number);
     });
     for (std::size_t i = 0; i < own.size(); ++i) {
-      if (i == parts.size()) {
-        parts.push_back({.world_size = key.first, .start = key.second});
+      if (i == stretches.size()) {
+        stretches.push_back({.world_size = key.first, .start = key.second});
       }
-      OrderPart& part = parts[i];
-      part.end = std::max(part.end, own[i]->end);
-      part.opened_at = std::max(part.opened_at, own[i]->head->opened_at);
-      part.number = std::max(part.number, own[i]->number);
+      OrderStretch& stretch = stretches[i];
+      stretch.end = std::max(stretch.end, own[i]->end);
+      stretch.opened_at = std::max(stretch.opened_at, own[i]->head->opened_at);
+      stretch.number = std::max(stretch.number, own[i]->number);
       // A head may name any number of ranks, so room follows from stints.
-      part.stints.resize(std::max<std::size_t>(part.stints.size(), rank + 1));
-      part.stints[rank] = own[i];
+      stretch.stints.resize(
+          std::max<std::size_t>(stretch.stints.size(), rank + 1));
+      stretch.stints[rank] = own[i];
     }
   }
-  std::ranges::move(parts, std::back_inserter(parts_));
+  std::ranges::move(stretches, std::back_inserter(stretches_));
 }
 
-void OrderParts::cut_parts() {
+void OrderStretches::cut_stretches() {
   std::optional<OrderPlace> cut;
-  for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {
-    part->cut = cut;
-    if (cut && part->end > *cut) {
+  for (auto stretch = stretches_.rbegin(); stretch != stretches_.rend();
+       ++stretch) {
+    stretch->cut = cut;
+    if (cut && stretch->end > *cut) {
       notes_.push_back(fmt::format(
           "training went back to {} from {}: what came again counts once",
-          to_string(*cut), to_string(part->end)));
+          to_string(*cut), to_string(stretch->end)));
     }
-    if (!cut || part->start < *cut) cut = part->start;
+    if (!cut || stretch->start < *cut) cut = stretch->start;
   }
-  std::erase_if(parts_, [](const OrderPart& part) {
-    return part.cut && part.start >= *part.cut;
+  std::erase_if(stretches_, [](const OrderStretch& stretch) {
+    return stretch.cut && stretch.start >= *stretch.cut;
   });
 }
 
