@@ -60,6 +60,13 @@ class Interleave {
   Turn at(std::uint64_t position) const;
   /// REQUIRES: the source has units.
   std::uint64_t position_of(Turn turn) const;
+  /// A position that is not above it, and less than a period below: without a
+  /// period to lay out. REQUIRES: the source has units.
+  std::uint64_t least_position_of(Turn turn) const {
+    return turn.number / units(turn.source) * size();
+  }
+  /// Turns of a period.
+  std::uint64_t size() const { return begin_.back(); }
   /// The turns of a source before a position.
   std::uint64_t turns_before(std::uint32_t source,
                              std::uint64_t position) const;
@@ -81,7 +88,6 @@ class Interleave {
     std::shared_ptr<const Period> period;
   };
 
-  std::uint64_t size() const { return begin_.back(); }
   std::uint64_t units(std::uint32_t source) const {
     return begin_[source + 1] - begin_[source];
   }

@@ -301,16 +301,27 @@ std::uint64_t MixedOrder::end_after(std::uint64_t begin) const {
     return begin +
            std::max<std::uint64_t>(1, options_.samples_per_epoch / batch);
   }
+  // The end of most sources need not be known to the turn.
   const bool is_first = options_.stop == MixStop::kFirstExhausted;
-  std::uint64_t end =
-      is_first ? std::numeric_limits<std::uint64_t>::max() : begin;
+  std::vector<std::pair<Interleave::Turn, StagedTurns::Bounds>> last;
+  std::uint64_t least = 0;
+  std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   for (std::uint32_t i = 0; i < options_.sources.size(); ++i) {
     const std::uint64_t turns =
         (options_.sources[i].samples + batch - 1) / batch;
-    const std::uint64_t last = endless_->turns_before(i, begin) + turns - 1;
-    const auto its = endless_->position_of({.source = i, .number = last});
-    if (!its) continue;  // It has no weight from some turn on.
-    end = is_first ? std::min(end, *its + 1) : std::max(end, *its + 1);
+    const Interleave::Turn turn = {
+        .source = i, .number = endless_->turns_before(i, begin) + turns - 1};
+    const auto bounds = endless_->bounds_of(turn);
+    if (!bounds) continue;  // It has no weight from some turn on.
+    last.emplace_back(turn, *bounds);
+    least = std::max(least, bounds->least);
+    most = std::min(most, bounds->end);
+  }
+  std::uint64_t end = is_first ? most : begin;
+  for (const auto& [turn, bounds] : last) {
+    if (is_first ? bounds.least >= most : bounds.end <= least) continue;
+    const std::uint64_t its = *endless_->position_of(turn) + 1;
+    end = is_first ? std::min(end, its) : std::max(end, its);
   }
   return end;
 }

@@ -163,7 +163,7 @@ TEST(MixedOrderTest, ARampHasTheIntegralOfItsWeights) {
   }
 }
 
-TEST(MixedOrderTest, RefusesASchedulesThatCannotBeMeant) {
+TEST(MixedOrderTest, RefusesSchedulesThatCannotBeMeant) {
   const auto message_of = [](const MixOptions& options) {
     const auto order =
         MixedOrder::make(options, {.shuffle = Shuffle::kFull}, nullptr);
@@ -215,6 +215,31 @@ MixOptions some_mix() {
     options.samples_per_epoch = *rc::gen::inRange<std::uint64_t>(1, 300);
   }
   return options;
+}
+
+/// Counts the samples of each source at the end, and one position before it.
+RC_GTEST_PROP(MixedOrderProperty, AnEpochEndsWhereItsStopSays, ()) {
+  MixOptions options = some_mix();
+  options.samples_per_epoch = 0;
+  options.stop =
+      *rc::gen::element(MixStop::kFirstExhausted, MixStop::kAllExhausted);
+  const auto order = made(options);
+  for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
+    const std::uint64_t size = *order->size(epoch);
+    const Ids before = order->had_before(epoch, 0);
+    const auto through_at = [&](std::uint64_t position) {
+      const Ids had = order->had_before(epoch, position);
+      std::size_t through = 0;
+      for (std::size_t i = 0; i < had.size(); ++i) {
+        through += had[i] - before[i] >= options.sources[i].samples ? 1U : 0U;
+      }
+      return through;
+    };
+    const std::size_t wanted =
+        options.stop == MixStop::kFirstExhausted ? 1 : options.sources.size();
+    RC_ASSERT(through_at(size) >= wanted);
+    RC_ASSERT(through_at(size - 1) < wanted);
+  }
 }
 
 /// Which source each of the ids is of, and which of its samples.

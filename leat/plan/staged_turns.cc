@@ -38,15 +38,28 @@ std::uint64_t StagedTurns::turns_before(std::uint32_t source,
          stage.turns->turns_before(source, position - stage.first);
 }
 
-std::optional<std::uint64_t> StagedTurns::position_of(Turn turn) const {
-  // The last stage that had no more of its turns before it.
+/// The last stage that had no more of its turns before it.
+const StagedTurns::Stage& StagedTurns::stage_of(Turn turn) const {
   const auto after = std::ranges::upper_bound(
       stages_, turn.number, {},
       [&](const Stage& stage) { return stage.had[turn.source]; });
-  const Stage& stage = *(after - 1);
+  return *(after - 1);
+}
+
+std::optional<std::uint64_t> StagedTurns::position_of(Turn turn) const {
+  const Stage& stage = stage_of(turn);
   if (!stage.turns->has(turn.source)) return std::nullopt;
   turn.number -= stage.had[turn.source];
   return stage.first + stage.turns->position_of(turn);
+}
+
+std::optional<StagedTurns::Bounds> StagedTurns::bounds_of(Turn turn) const {
+  const Stage& stage = stage_of(turn);
+  if (!stage.turns->has(turn.source)) return std::nullopt;
+  turn.number -= stage.had[turn.source];
+  const std::uint64_t least =
+      stage.first + stage.turns->least_position_of(turn);
+  return Bounds{.least = least, .end = least + stage.turns->size()};
 }
 
 }  // namespace leat

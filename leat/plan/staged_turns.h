@@ -26,6 +26,13 @@ class StagedTurns {
                              std::uint64_t position) const;
   /// Nullopt if it never comes.
   std::optional<std::uint64_t> position_of(Turn turn) const;
+  /// Positions between which it comes, as cheaply as they are known: from
+  /// `least` to below `end`. Nullopt if it never comes.
+  struct Bounds {
+    std::uint64_t least = 0;
+    std::uint64_t end = 0;
+  };
+  std::optional<Bounds> bounds_of(Turn turn) const;
 
  private:
   struct Stage {
@@ -34,6 +41,7 @@ class StagedTurns {
     std::shared_ptr<const Interleave> turns;
   };
   const Stage& stage_at(std::uint64_t position) const;
+  const Stage& stage_of(Turn turn) const;
 
   std::vector<Stage> stages_;
 };

@@ -9,6 +9,7 @@ import pathlib
 import pickle
 import random
 import re
+import subprocess
 from collections import Counter
 
 import numpy as np
@@ -410,3 +411,42 @@ def test_what_a_loader_says_of_a_mix(parts, caplog):
         next(iter(loader))
     (line,) = [record.getMessage() for record in caplog.records if "a mix of" in record.getMessage()]
     assert "a mix of books 75%, code 25% (random), seed 0" in line and "drops 1 of the last step" in line
+
+
+@pytest.mark.parametrize("packs", [False, True])
+def test_the_certificate_agrees(parts, tmp_path, packs):
+    """Two runs of a mix, or of its packed documents, at other numbers of ranks; one was stopped."""
+    if packs:
+        for name, size in (("low", 60), ("high", 90)):
+            tokens = [token for number in range(size) for token in [*range(1, 5 + number % 30), 0]]
+            write(tmp_path / name / "a.bin", np.array(tokens, "<u2").tobytes())
+        sources = {
+            name: (leat.Dataset.tokens(tmp_path / name, dtype="uint16", seq_len=4096, eos=0), 1) for name in ("low", "high")
+        }
+        mix, options = leat.mix(sources), {"sampler": leat.Pack(64), "train": True, "fields": ("tokens",)}
+    else:
+        mix, options = leat.mix(weighed(parts, books=0.4, code=0.6)), {"shuffle": True}
+
+    def run(name: str, worlds: list[int]) -> None:
+        state = None
+        for number, world in enumerate(worlds):
+            for rank in range(world):
+                with leat.Loader(
+                    mix, global_batch_size=24, epochs=2, rank=rank, world_size=world, output="numpy",
+                    trace={"order_log": tmp_path / name / "run.order"}, **options,
+                ) as loader:  # fmt: skip
+                    if state is not None:
+                        loader.load_state_dict(state)
+                    batches = (batch for _ in range(2) for batch in loader)
+                    stopped = None if number + 1 == len(worlds) else 2
+                    for _ in itertools.islice(batches, stopped):
+                        pass
+                    last = loader.state_dict()
+            state = last
+
+    for name, worlds in (("whole", [1]), ("parts", [4, 2])):
+        (tmp_path / name).mkdir()
+        run(name, worlds)
+    command = [leat.testing.find_binary(), "verify", tmp_path / "whole", tmp_path / "parts"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
