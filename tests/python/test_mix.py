@@ -432,7 +432,7 @@ def test_the_certificate_agrees(parts, tmp_path, packs):
         for number, world in enumerate(worlds):
             for rank in range(world):
                 with leat.Loader(
-                    mix, global_batch_size=24, epochs=2, rank=rank, world_size=world, output="numpy",
+                    mix, global_batch_size=8, epochs=2, rank=rank, world_size=world, output="numpy",
                     trace={"order_log": tmp_path / name / "run.order"}, **options,
                 ) as loader:  # fmt: skip
                     if state is not None:
