@@ -3,9 +3,11 @@
     ./dev bench sources [--runs 5] [--sources 64] [--objects 32000] [--size 20000] [--latency 20ms] [--quick] [--json]
 
 All objects lie in one bucket, in as many folders as there are sources. "one" reads them as one
-dataset with a full shuffle, "mix" as a `leat.mix` of the folders by unequal weights, "shards" and
-"mix of shards" likewise over a tar shard for each folder. Each run is a process of its own: a
-whole epoch of as many samples, by default settings.
+dataset with a full shuffle, "mix" as a `leat.mix` of the folders by unequal weights, "shards, one" and "mix of shards" likewise
+over a tar shard for each folder. "once" is a mix in which each sample comes once; by weights, a
+shard of a light source is read whole for the few samples that an epoch takes of it, and a shard of
+a heavy one twice. Each run is a process of its own: a whole epoch of as many samples, by default
+settings.
 How to read it: `rate` is samples/s over the epoch, `of_one` the rate over that of one source;
 `mb` is the peak resident memory, `threads` the most threads. `first_ms` is the time from the
 opened datasets to the first batch. Each run proves its content: each sample tells its folder and
@@ -58,9 +60,13 @@ def one_run(way: str, sources: int, objects: int) -> dict[str, float]:
     kind = "shards" if "shards" in way else "objects"
     places = [f"s3://data/{kind}/d{source:02}" + (".tar" if kind == "shards" else "") for source in range(sources)]
     if way.startswith("mix"):
-        parts = {f"d{number:02}": (leat.Dataset(place), 1 + number % 7) for number, place in enumerate(places)}
+        parts = {f"d{number:02}": leat.Dataset(place) for number, place in enumerate(places)}
         begin = time.perf_counter()
-        data: Any = leat.mix(parts, samples=objects)
+        if way.endswith("once"):
+            data: Any = leat.mix(parts)
+        else:
+            weighed = {name: (part, 1 + number % 7) for number, (name, part) in enumerate(parts.items())}
+            data = leat.mix(weighed, samples=objects)
     else:
         data = leat.Dataset(f"s3://data/{kind}")
         begin = time.perf_counter()
@@ -111,9 +117,10 @@ def main() -> None:
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
                 if done.returncode != 0:
                     sys.exit(f"{way}: {done.stderr[-2000:]}")
-                return {**json.loads(done.stdout.splitlines()[-1]), "gets": bucket.counters()["get"]}
+                counters = bucket.counters()
+                return {**json.loads(done.stdout.splitlines()[-1]), "gets": counters["get"], "read_mb": counters["bytes"] / 1e6}
 
-            names = ("one", "mix", "shards, one", "mix of shards")
+            names = ("one", "mix", "shards, one", "mix of shards, once", "mix of shards")
             for name in names:  # Catalogues are made once, before anything is timed.
                 run(name)
             found = interleave({name: lambda name=name: run(name) for name in names}, 1 if args.quick else args.runs)
@@ -122,7 +129,7 @@ def main() -> None:
         rate, mad = spread(values["rate"])
         one = spread(found["shards, one" if "shards" in name else "one"]["rate"])[0]
         rows.append({"way": name, "rate": rate, "mad": mad, "of_one": f"{rate / one:.2f}",
-                     **{key: spread(values[key])[0] for key in ("first_ms", "mb", "threads", "gets")}})  # fmt: skip
+                     **{key: spread(values[key])[0] for key in ("first_ms", "mb", "threads", "gets", "read_mb")}})  # fmt: skip
     report(f"{args.sources} sources of {objects // args.sources} objects of {args.size} bytes, {args.latency} away", rows, args.json)
 
 

@@ -99,7 +99,12 @@ Interleave::Interleave(std::span<const std::uint32_t> units,
   for (const std::uint32_t its : units) {
     begin_.push_back(begin_.back() + times * its);
   }
-  if (is_even) every_ = std::make_shared<const Period>(numbered(even()));
+  if (is_even) {
+    every_ = std::make_shared<const Period>(numbered(even()));
+  } else {
+    cache_.resize(
+        std::clamp<std::uint64_t>(kCachedTurns / size(), 2, kMostCached));
+  }
 }
 
 Interleave::Turn Interleave::at(std::uint64_t position) const {
@@ -134,7 +139,7 @@ std::shared_ptr<const Interleave::Period> Interleave::period(
     std::uint64_t index) const {
   if (every_ != nullptr) return every_;
   const MutexLock lock(mutex_);
-  CachedPeriod& cached = cache_[index % kCached];
+  CachedPeriod& cached = cache_[index % cache_.size()];
   if (cached.period == nullptr || cached.index != index) {
     cached = {.index = index,
               .period = std::make_shared<const Period>(numbered(drawn(index)))};

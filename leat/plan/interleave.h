@@ -1,6 +1,5 @@
 // Gives each position of a stream to one of several sources, by weight.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -28,9 +27,9 @@ enum class Composition : std::uint8_t {
 /// gives every source its own. So the turns that a source has had before any
 /// position follow in closed form, and nothing is scanned.
 ///
-/// Threads: any; its answers never change. Takes 10 bytes a unit, or 20 if
-/// random. A look-up takes O(1); if random, once O(units) in a period that was
-/// not looked at lately.
+/// Threads: any; its answers never change. Takes 10 bytes a unit; if random, up
+/// to 10 MB. A look-up takes O(1); if random, once O(units) in a period that
+/// was not looked at lately.
 class Interleave {
  public:
   /// The most units: weights are exact to this part.
@@ -82,7 +81,10 @@ class Interleave {
     std::vector<std::uint32_t> number;  ///< By place: which of its source's.
     std::vector<std::uint32_t> places;  ///< By source, rising: see begin_.
   };
-  static constexpr std::uint64_t kCached = 2;
+  /// So many turns of random periods are kept: the samples of a piece are far
+  /// apart in the stream, and their positions are looked up together.
+  static constexpr std::uint64_t kCachedTurns = 1 << 20;
+  static constexpr std::uint64_t kMostCached = 64;
   struct CachedPeriod {
     std::uint64_t index = 0;
     std::shared_ptr<const Period> period;
@@ -105,7 +107,8 @@ class Interleave {
   std::uint64_t key_;
   std::shared_ptr<const Period> every_;  ///< Null if random.
   mutable Mutex mutex_;
-  mutable std::array<CachedPeriod, kCached> cache_ LEAT_GUARDED_BY(mutex_);
+  /// By the number of a period, modulo how many there are.
+  mutable std::vector<CachedPeriod> cache_ LEAT_GUARDED_BY(mutex_);
 };
 
 }  // namespace leat
