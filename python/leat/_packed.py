@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from leat.errors import InvalidArgument
 from leat.ops._mix import BatchFunction, BatchOp, _like
 from leat.ops._op import fail
 
+_log = logging.getLogger("leat")
 _WINDOW = 1 << 16
 """Documents that are packed together."""
 _MOST_WINDOWS = 1 << 32
@@ -47,6 +49,7 @@ class PackedOrder:
         self._seed = seed
         self.rows_of_a_step = rows_of_a_step
         self._epoch = -1
+        self._has_told = False
         self._rows = _joined(pack, [])
 
     def set_epoch(self, epoch: int) -> None:
@@ -64,6 +67,23 @@ class PackedOrder:
                 order = shuffled(len(rows), self._seed, _ROWS_STREAM + epoch * _MOST_WINDOWS + first // _WINDOW)
             windows.append(_reordered(rows, window, order))
         self._rows, self._epoch = _joined(self._pack, windows), epoch
+        if not self._has_told:
+            self._has_told = True
+            self._tell(documents)
+
+    def _tell(self, documents: np.ndarray) -> None:
+        """Logs once what the first epoch packs, and what it loses."""
+        lost = int(self._lengths[documents].sum() - self._rows.lengths.sum())
+        rest = len(self._rows) % self.rows_of_a_step
+        _log.info(
+            "packs %d documents into %d rows of %d tokens, %.1f %% of them padding; %d rows do not fill the last step",
+            len(documents), len(self._rows), self._pack.capacity, 100 * self._rows.padding, rest,
+        )  # fmt: skip
+        if lost:
+            _log.warning(
+                'long_documents="truncate" loses %d tokens of documents longer than a row in this epoch; "split" keeps them',
+                lost,
+            )
 
     def order(self) -> np.ndarray:
         """The document at each position; one that was cut comes once for each piece."""

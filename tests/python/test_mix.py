@@ -10,6 +10,7 @@ import pickle
 import random
 import re
 import subprocess
+import threading
 from collections import Counter
 
 import numpy as np
@@ -354,6 +355,31 @@ def test_a_cache_keeps_what_comes_again(parts, tmp_path):
         last = loader.stats()[-1]
     assert found == contents(mix, 2, batch_size=8)
     assert last["cache"]["ram_hits"] > 0 and last["cache"]["misses"] == 0
+
+
+def test_a_store_that_throttles_changes_no_step_of_any_rank(tmp_path, serve):
+    names = {"a": 120, "b": 200}
+    for name, samples in names.items():
+        folder_of(tmp_path / "data", name, samples)
+    served = serve(tmp_path / "data", most_gets=200)
+    mix = leat.mix({name: (leat.Dataset(f"{served.url}/{name}", **served.options), 1) for name in names})
+    found = {}
+    for world in (1, 2, 8):
+        steps = [[] for _ in range(20)]
+
+        def run(rank, world=world, steps=steps):
+            with leat.Loader(mix, global_batch_size=16, epochs=1, rank=rank, world_size=world, **USUAL) as loader:
+                for number, batch in enumerate(itertools.islice(loader, 20)):
+                    steps[number] += read(batch)
+
+        ranks = [threading.Thread(target=run, args=(rank,)) for rank in range(world)]
+        for rank in ranks:
+            rank.start()
+        for rank in ranks:
+            rank.join()
+        found[world] = [sorted(step) for step in steps]
+    assert all(len(step) == 16 for step in found[1]) and found[1] == found[2] == found[8]
+    assert served.counters()["faults"] > 0
 
 
 def test_a_mix_pickles(parts):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 
 import numpy as np
 import pytest
@@ -163,6 +164,19 @@ def test_a_document_longer_than_a_row(tmp_path):
         found = [part for row in rows_of(loader) for part in parts_of(*row[:2])]
     assert sorted(map(len, found)) == [2, 20, 40, 40]
     assert sum(found, []).count(7) >= 1 and sorted(sum(found, [])) == sorted([*range(1, 100), EOS, 7, EOS])
+
+
+def test_what_is_packed_and_what_is_lost_is_said_once(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "leat")
+    write(tmp_path / "a.bin", np.array([*range(1, 100), EOS, 7, EOS], "<u2").tobytes())
+    corpus = leat.Dataset.tokens(tmp_path, dtype="uint16", seq_len=4096, eos=EOS)
+    pack = leat.Pack(40, long_documents="truncate")
+    with leat.Loader(corpus, batch_size=1, sampler=pack, epochs=2, **USUAL) as loader:
+        for _ in range(2):
+            list(loader)
+    lines = [record.getMessage() for record in caplog.records]
+    assert sum("packs 2 documents into 2 rows of 40 tokens" in line for line in lines) == 1
+    assert sum("loses 60 tokens" in line for line in lines) == 1
 
 
 @pytest.mark.parametrize(
