@@ -28,6 +28,9 @@ def main() -> int:
     if is_published and "--quick" in sys.argv:
         print("bench/run.py: --quick shows that a bench works; leave it out to publish what it finds", file=sys.stderr)
         return 2
+    if is_published and "--only" in sys.argv:
+        print("bench/run.py: --only runs a part; leave it out to publish what the whole finds", file=sys.stderr)
+        return 2
     if len(sys.argv) < 2 or sys.argv[1] not in names:
         print(f"bench/run.py: name one of: {', '.join(names)}", file=sys.stderr)
         return 2
