@@ -66,14 +66,14 @@ OpenedStore wrap(Driver driver, const StoreOptions& options, Metrics* metrics) {
   const auto polite = driver.is_plain_http ? driver.notes : nullptr;
   OpenedStore opened;
   auto paced = std::make_unique<PacedStore>(std::move(driver.store), metrics);
-  opened.paced = paced.get();
+  opened.pace = paced->pace();
   // The window lies above; it is known once the stack is whole.
   const auto window = std::make_shared<std::atomic<LimitedStore*>>();
   auto hedged = std::make_unique<HedgedStore>(
       std::move(paced),
-      [window, paced = opened.paced](std::size_t duplicates) {
+      [window, pace = opened.pace](std::size_t duplicates) {
         const LimitedStore* const limited = *window;
-        return !paced->holds() && limited != nullptr &&
+        return !pace->holds(SteadyClock().now()) && limited != nullptr &&
                limited->has_room_for(duplicates);
       },
       metrics);

@@ -18,7 +18,7 @@
 #include "leat/store/diagnosis.h"
 #include "leat/store/layers/derived_store.h"
 #include "leat/store/layers/limited_store.h"
-#include "leat/store/layers/paced_store.h"
+#include "leat/store/layers/request_pace.h"
 #include "leat/store/store.h"
 
 namespace leat {
@@ -67,7 +67,8 @@ class CachedStore;
 struct OpenedStore {
   std::unique_ptr<Store> store;
   LimitedStore* limited = nullptr;  ///< Its window; lives in `store`.
-  PacedStore* paced = nullptr;      ///< Its pace; lives in `store`.
+  /// Of the requests to the service; never null, and lives on after `store`.
+  std::shared_ptr<const RequestPace> pace;
   /// Its tiers, if wrap_in_cache() has made any; lives in `store`.
   CachedStore* cached = nullptr;
   std::string url;  ///< As given, without credentials.

@@ -352,7 +352,7 @@ void Loader::set_pace_elsewhere(const Pace& pace) {
 std::vector<Decision> Loader::decisions() const {
   std::vector<Decision> all = machine_->control->decisions();
   if (auto form = machine_->form->decision()) all.push_back(*std::move(form));
-  std::ranges::move(pace_decisions(machine_->opened.store.paced->episodes(),
+  std::ranges::move(pace_decisions(machine_->opened.store.pace->episodes(),
                                    machine_->opened_at),
                     std::back_inserter(all));
   std::ranges::stable_sort(all, {}, &Decision::at_seconds);

