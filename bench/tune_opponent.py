@@ -20,8 +20,8 @@ import leat
 from tune_pipelines import Pipeline
 
 CALLS = (16, 64, 256)  # The sweep begins with these.
-STEP = 4  # From one number of calls to the next.
-MOST_CALLS = 1024
+STEP = 2  # From one number of calls to the next.
+MOST_CALLS = 2048
 
 
 def can_import(python: str) -> bool:
