@@ -45,14 +45,14 @@ _said: set[str] = set()
 class Length(NamedTuple):
     """The length of an epoch, and of a step, in what steps are counted in."""
 
-    count: int
+    total: int
     step: int
     unit: str
 
     @property
     def rest(self) -> int:
         """The part that does not fill the last step."""
-        return self.count % self.step
+        return self.total % self.step
 
 
 class Introduction:
@@ -103,7 +103,7 @@ class Introduction:
                 _once(logging.WARNING, f"{self._name}: {text}")
             self._has_said_line = True
         elif length is not None and not self._has_said_tail:
-            parts = [_counted(length.count, "sample", "samples"), tail]
+            parts = [_counted(length.total, "sample", "samples"), tail]
             _once(logging.INFO, f"{self._name}: {'; '.join(filter(None, parts))}")
         if length is not None:
             self._has_said_tail = True
@@ -112,12 +112,12 @@ class Introduction:
 
     def _warn(self, length: Length, loader: Any) -> bool:
         """Logs what is lost or doubled, and returns whether anything is."""
-        count, step, unit = length
+        total, step, unit = length
         text = ""
-        if self._drops_unasked and length.rest > _MUCH * count:
+        if self._drops_unasked and length.rest > _MUCH * total:
             text = (
-                f"each epoch leaves out {length.rest:,} of {count:,} {unit} "
-                f"({100 * length.rest / count:.0f} %), which do not fill a step of {step:,}: drop_last=True "
+                f"each epoch leaves out {length.rest:,} of {total:,} {unit} "
+                f"({100 * length.rest / total:.0f} %), which do not fill a step of {step:,}: drop_last=True "
                 "says that this is meant, drop_last=False or train=False keeps them"
             )
         if self._pads and length.rest and "valid" not in loader._native.field_names:

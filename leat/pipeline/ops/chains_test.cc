@@ -166,10 +166,10 @@ TEST(ChainsTest, OneRandomOpForEachOfTwoImagesIsRefused) {
               HasSubstr("put " + name + " once behind them, without field="),
               HasSubstr("independent=True")))
         << op;
-    EXPECT_THAT(error_of("decode_image:field=image," + op +
-                         ",decode_image:field=mask:to=mask," + op +
-                         ":field=mask"),
-                HasSubstr(name + " (op 1) draws for 'image'"))
+    EXPECT_THAT(
+        error_of("decode_image:field=image," + op +
+                 ",decode_image:field=mask:to=mask," + op + ":field=mask"),
+        HasSubstr(name + " (op 1) draws for 'image'"))
         << op;
   }
 }

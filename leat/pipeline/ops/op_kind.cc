@@ -89,9 +89,7 @@ struct DrawsColour {
            is_open(op.saturation) || is_open(op.hue) ||
            changes > 1;  // In an order that is drawn.
   }
-  bool operator()(const PictureOpParams& op) const {
-    return draws(op);
-  }
+  bool operator()(const PictureOpParams& op) const { return draws(op); }
   template <typename T>
   bool operator()(const T&) const {
     return true;
@@ -166,8 +164,7 @@ struct ForLabels {
 OpKind kind_of(const Op& op) { return std::visit(KindOf(), op.params); }
 
 bool draws_colour(const Op& op) {
-  return kind_of(op) == OpKind::kColour &&
-         std::visit(DrawsColour(), op.params);
+  return kind_of(op) == OpKind::kColour && std::visit(DrawsColour(), op.params);
 }
 
 bool reads_followers(const Op& op) {
