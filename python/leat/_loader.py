@@ -26,7 +26,7 @@ from leat._moved import MOVED
 from leat._pack import Pack
 from leat._packed import PackedOrder, PackRows, lengths_of, shuffled
 from leat._ranks import check_place, pace_of, place_of
-from leat._say import Introduction, classes_met, shown
+from leat._say import Introduction, classes_met, drops_last, shown
 from leat._shuffle import DropLast, Order, Sampler, Shuffled, order_of
 from leat._storage import StorageOptions, checked_storage, native_storage
 from leat._talk import Talk, Topic
@@ -193,7 +193,9 @@ class Loader:
         self._introduction: Introduction | None = None
         if self._native.rank == 0:
             drawn_by = _drawn_by(order, self._options["seed"])
-            self._introduction = Introduction(url, self._options, drawn_by=drawn_by, ops=self._delivery.ops)
+            self._introduction = Introduction(
+                url, self._options, drawn_by=drawn_by, is_end_said=drop_last is not None, ops=self._delivery.ops
+            )
             if self._dataset is not None:
                 classes_met.meet(url, self._dataset.classes)
         met = compare_ranks(
@@ -212,9 +214,8 @@ class Loader:
     def _order_in_words(self) -> str:
         """The part of the order that has to be the same on all ranks."""
         state, options = self.state_dict(), self._options
-        drops, pads, joins = (options[name] for name in ("drop_last", "pad", "join"))
-        drops = state["shuffle"] != "none" if drops is None else drops
-        tail = "pads" if pads else "joins" if joins else "drops" if drops else "keeps"
+        pads, joins = options["pad"], options["join"]
+        tail = "pads" if pads else "joins" if joins else "drops" if drops_last(options) else "keeps"
         return (
             f"{state['shuffle']} shuffle in windows of {state['shuffle_window']}, seed {state['seed']}, "
             f"steps of {state['global_batch_size']}, {tail} the last"
@@ -245,12 +246,14 @@ class Loader:
         if self._sampled is not None:
             self._sampled.begin(self._native, len(self.dataset), self._met)
         iteration = self._native.begin()
-        if self._introduction is not None:
-            self._introduction.say(self)
-            self._introduction = None
+        self._introduce()
         if self._lateness is not None:
             self._lateness.epoch_begins(iteration, self.state_dict()["epoch"])
         return _Iterator(self, iteration)
+
+    def _introduce(self) -> None:
+        if self._introduction is not None:
+            self._introduction.say(self)
 
     def __len__(self) -> int:
         """Batches of a whole epoch on this rank. TypeError while the number is unknown."""
@@ -562,6 +565,7 @@ class _Iterator:
             if lateness is not None and talk is not None:
                 lateness.epoch_ended()
                 talk.epoch_ended()
+            self._loader._introduce()
             raise StopIteration
         batch = self._loader._to_batch(fields, place)
         self._has_begun = True

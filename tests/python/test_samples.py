@@ -163,6 +163,25 @@ def test_what_would_be_drawn_apart_raises(pairs, ops):
         load(pairs, ops)
 
 
+@pytest.mark.parametrize("make", [
+    lambda **of: ColorJitter(0.5, **of),
+    lambda **of: leat.ops.GaussianBlur(3, **of),
+    lambda **of: leat.ops.RandomGrayscale(**of),
+    lambda **of: leat.ops.RandomErasing(**of),
+    lambda **of: leat.ops.RandomSolarize(128, **of),
+    lambda **of: leat.ops.RandomEqualize(**of),
+])  # fmt: skip
+def test_one_random_op_for_each_of_two_images_raises(pairs, make):
+    """Their pixels would be drawn apart. Once for both, or for one alone, it is what was meant."""
+    apart = [make(field="image"), make(field="twin")]
+    with pytest.raises(leat.InvalidArgument, match=r"draws for 'image'.*for 'twin'.*once behind them, without field="):
+        load(pairs, [*BOTH, *apart])
+    with pytest.raises(leat.InvalidArgument, match="independent=True"):
+        load(pairs, [BOTH[0], apart[0], BOTH[1], apart[1]])
+    for told in ([make()], apart[:1], [make(field="image", independent=True), make(field="twin", independent=True)]):
+        load(pairs, [*BOTH, *told]).close()
+
+
 def mirror(image, rng):
     return image[:, ::-1] if rng.random() < 0.5 else image
 

@@ -22,8 +22,9 @@ one draw, and an op that changes colours or numbers changes all images. So
 cuts the same part out of image and mask, which must have the same size, and mirrors both or
 neither; boxes and keypoints move with them. Decode all fields first: a random op that moves
 pixels of one picture of a sample, and not those of another, raises `leat.InvalidArgument`,
-unless you give it ``independent=True``. The op then draws separately for each of its
-fields, for example for two views of one picture.
+and so does one kind of random op that is written for two images, once for each, unless you
+give it ``independent=True``. The op then draws separately for each of its fields, for
+example for two views of one picture.
 
 An op that reads bytes takes the field that `field` names. Without `field` it takes the only
 field, or the one with a usual name: for images jpg, jpeg, png, webp, tif, tiff, image and
