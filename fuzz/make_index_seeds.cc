@@ -1,5 +1,5 @@
-// make_index_seeds FOLDER: writes FOLDER/{tar,catalogue,inventory}/* and
-// FOLDER/shard_index/*.
+// make_index_seeds FOLDER: writes FOLDER/{tar,tfrecord,feature}/* and
+// FOLDER/{catalogue,inventory,shard_index}/*.
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -8,6 +8,7 @@
 
 #include "leat/base/buffer.h"
 #include "leat/codec/testing/tar_builder.h"
+#include "leat/codec/testing/tfrecord_builder.h"
 #include "leat/dataset/catalogue_writer.h"
 
 namespace {
@@ -24,6 +25,18 @@ std::string rich_archive() {
   tar.add_extended('L', std::string(200, 'l') + '\0').add("x", "12");
   tar.add_header({.name = "d/", .type = '5'}).add("./b.cls", "13");
   return tar.finish();
+}
+
+std::string rich_tfrecord() {
+  using namespace leat::testing;  // NOLINT: the builders of messages.
+  const std::string first = ExampleBuilder()
+                                .add("image/encoded", bytes_feature({"jpeg"}))
+                                .add("words", bytes_feature({"a", ""}))
+                                .add("label", int64_feature({300, -1}))
+                                .add("box", float_feature({0.5F, 1}))
+                                .add("none", "")
+                                .finish();
+  return tfrecord(first) + tfrecord("") + tfrecord(first);
 }
 
 leat::Buffer rich_catalogue(leat::EtagKind etags) {
@@ -53,6 +66,10 @@ int main(int argc, char** argv) {
   put(folder / "tar" / "rich", rich_archive());
   put(folder / "tar" / "plain",
       leat::testing::TarBuilder().add("a.jpg", "1").add("a.cls", "2").finish());
+  put(folder / "tfrecord" / "rich", rich_tfrecord());
+  put(folder / "tfrecord" / "other", leat::testing::tfrecord("a text"));
+  put(folder / "feature" / "whole", leat::testing::int64_feature({0, 300, -1}));
+  put(folder / "feature" / "real", leat::testing::float_feature({0, 1.5F}));
   put(folder / "shard_index" / "members",
       "v1.2 2\njpg 512 5 a/1.jpg seg.PNG 1536 600 a/1.seg.PNG\ncls 3072 0 "
       "2.cls\n");

@@ -16,6 +16,10 @@ struct Member {
   std::string name;  ///< Relative, as it stands there: "./" stays.
   std::uint64_t offset = 0;
   std::uint64_t size_bytes = 0;
+  /// The field that it is, if the container says so itself: consecutive members
+  /// of one name are a sample, called after shard and name. Empty: the name
+  /// tells sample and field, as in WebDataset.
+  std::string field = {};
   friend bool operator==(const Member&, const Member&) = default;
 };
 

@@ -70,6 +70,8 @@ Result<SortedObjects> sort_objects(std::vector<ObjectInfo> objects) {
 
 const ObjectInfo* member_index_of(const ObjectInfo& shard,
                                   const std::vector<ObjectInfo>& companions) {
+  const Container* const kind = container_of(shard.key);
+  if (kind == nullptr || kind->read_index == nullptr) return nullptr;
   const std::string_view key = shard.key;
   const std::size_t slash = key.rfind('/');
   const std::size_t base = slash == std::string_view::npos ? 0 : slash + 1;

@@ -1,4 +1,4 @@
-// Files beside tar shards that are not data: their indexes and statistics.
+// Files beside shards that are not data: their indexes and statistics.
 #pragma once
 #include <string>
 #include <string_view>
@@ -33,9 +33,9 @@ Result<SortedObjects> sort_objects(std::vector<ObjectInfo> objects);
 /// that contains a stray tar file.
 inline constexpr std::size_t kMostLooseCompanions = 16;
 
-/// The index of a shard's members beside it; null if there is none. For
-/// "a/b.c.tar", tries in this order: "a/b.c.idx", "a/b.c.tar.idx", and the name
-/// that DALI's tool uses, "a/b.idx".
+/// The index of a shard's members beside it; null if there is none, or if its
+/// kind of container uses none. For "a/b.c.tar", tries in this order:
+/// "a/b.c.idx", "a/b.c.tar.idx", and the name that DALI's tool uses, "a/b.idx".
 const ObjectInfo* member_index_of(const ObjectInfo& shard,
                                   const std::vector<ObjectInfo>& companions);
 

@@ -83,6 +83,8 @@ TEST(MemberIndexOfTest, TriesTheNamesThatToolsGive) {
             "a/b.c.tar.idx");
   EXPECT_EQ(index_of("a/b.c.tar", {"a/b.idx"}), "a/b.idx");
   EXPECT_EQ(index_of("a.b/c.tar", {"a.idx", "a.b/d.idx"}), "none");
+  // Its container uses none.
+  EXPECT_EQ(index_of("a/b.tfrecord", {"a/b.idx"}), "none");
 }
 
 }  // namespace

@@ -21,6 +21,11 @@ using ReadShard = std::function<Result<void>(std::uint64_t offset,
 struct Container {
   /// The ending of its objects' names, which no other kind has: ".tar".
   std::string_view ending;
+  /// Other endings that some use for the same.
+  std::span<const std::string_view> other_endings = {};
+  /// Whether the number of a shard may follow the ending: see
+  /// without_shard_number().
+  bool is_numbered_behind = false;
 
   /// Makes a scanner for a container of this size.
   std::unique_ptr<MemberScanner> (*scan)(std::uint64_t size_bytes) = nullptr;
@@ -51,5 +56,9 @@ inline bool is_shard(std::string_view name) {
 
 /// True for a container's name followed by a compression's ending.
 bool is_compressed_shard(std::string_view name);
+
+/// The name without the number of a shard behind it, as TensorFlow and Beam
+/// write it: "train.tfrecord" of "train.tfrecord-00003-of-00016".
+std::string_view without_shard_number(std::string_view name);
 
 }  // namespace leat

@@ -31,6 +31,13 @@ std::optional<MemberName> split_member(std::string_view name) {
   return split;
 }
 
+std::optional<MemberName> name_of(const Member& member,
+                                  std::string_view shard_key) {
+  if (member.field.empty()) return split_member(member.name);
+  return MemberName{.key = fmt::format("{}:{}", shard_key, member.name),
+                    .field = member.field};
+}
+
 SampleGroups::SampleGroups(CatalogueWriter& writer) : writer_(writer) {
   for (std::size_t i = 0; i < writer.fields().size(); ++i) {
     fields_.emplace(writer.fields()[i].name, Field{i, std::nullopt});
@@ -38,11 +45,12 @@ SampleGroups::SampleGroups(CatalogueWriter& writer) : writer_(writer) {
 }
 
 Result<void> SampleGroups::add_shard(ObjectIndex shard,
+                                     std::string_view shard_key,
                                      std::span<const Member> members) {
   std::optional<SampleId> sample;  // The one that members are added to.
   std::string key;
   for (const Member& member : members) {
-    const auto name = split_member(member.name);
+    const auto name = name_of(member, shard_key);
     if (!name) continue;
     if (!sample || name->key != key) {
       key = name->key;

@@ -25,6 +25,11 @@ struct MemberName {
 /// no dot, nothing before it, or below `__meta__` at the top.
 std::optional<MemberName> split_member(std::string_view name);
 
+/// The parts of a member of this shard: as its name tells; or its own field, of
+/// the sample "shard:name".
+std::optional<MemberName> name_of(const Member& member,
+                                  std::string_view shard_key);
+
 /// Adds shards to a catalogue, one after another.
 ///
 /// Consecutive members of one key are a sample. The fields are those of all
@@ -34,8 +39,10 @@ class SampleGroups {
   /// Fields that `writer` has already come first.
   explicit SampleGroups(CatalogueWriter& writer);
 
-  /// Errors: kCorrupt if a sample has the same field twice.
-  Result<void> add_shard(ObjectIndex shard, std::span<const Member> members);
+  /// Adds a shard of this key. Errors: kCorrupt if a sample has the same field
+  /// twice.
+  Result<void> add_shard(ObjectIndex shard, std::string_view shard_key,
+                         std::span<const Member> members);
 
  private:
   struct Field {

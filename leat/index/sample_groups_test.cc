@@ -51,7 +51,7 @@ class SampleGroupsTest : public ::testing::Test {
   Result<void> add(const std::vector<Member>& members) {
     const ObjectIndex shard =
         writer_.add_object({.key = "x.tar", .size_bytes = 10'000});
-    return groups_.add_shard(shard, members);
+    return groups_.add_shard(shard, "a/x.tar", members);
   }
 
   Catalogue finish() {
@@ -88,6 +88,26 @@ TEST_F(SampleGroupsTest, NeverJoinsSamplesAcrossShards) {
   ASSERT_EQ(catalogue.samples(), 2u);
   EXPECT_EQ(catalogue.range(0, {1}).object, ObjectIndex{1});
   EXPECT_TRUE(catalogue.range(1, {0}).is_missing());
+}
+
+TEST_F(SampleGroupsTest, TakesTheFieldsThatAContainerSays) {
+  const auto feature = [](std::string record, std::string field) {
+    return Member{.name = std::move(record),
+                  .offset = 512,
+                  .size_bytes = 10,
+                  .field = std::move(field)};
+  };
+  ASSERT_TRUE(add({feature("0", "image/Encoded"), feature("0", "a.b"),
+                   feature("1", "a.b")}));
+
+  const Catalogue catalogue = finish();
+
+  ASSERT_EQ(catalogue.samples(), 2u);
+  EXPECT_EQ(catalogue.key({1}), "a/x.tar:1");
+  EXPECT_EQ(catalogue.fields(),
+            (std::vector<FieldSpec>{{"image/Encoded", FieldKind::kBytes},
+                                    {"a.b", FieldKind::kBytes}}));
+  EXPECT_TRUE(catalogue.range(0, {1}).is_missing());
 }
 
 TEST_F(SampleGroupsTest, RefusesAFieldThatComesTwice) {

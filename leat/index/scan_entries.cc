@@ -112,6 +112,7 @@ std::string pack(const ScannedShard& shard) {
     packer.add(member.name);
     packer.add(member.offset);
     packer.add(member.size_bytes);
+    packer.add(member.field);
   }
   return packer.packed();
 }
@@ -120,11 +121,12 @@ std::optional<ScannedShard> unpack_shard(std::span<const std::byte> bytes) {
   Unpacker unpacker(bytes);
   ScannedShard shard;
   shard.note = unpacker.text();
-  shard.members.resize(unpacker.count(3 * sizeof(std::uint64_t)));
+  shard.members.resize(unpacker.count(4 * sizeof(std::uint64_t)));
   for (Member& member : shard.members) {
     member.name = unpacker.text();
     member.offset = unpacker.number();
     member.size_bytes = unpacker.number();
+    member.field = unpacker.text();
   }
   if (!unpacker.is_done()) return std::nullopt;
   return shard;

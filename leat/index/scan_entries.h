@@ -3,8 +3,8 @@
 //
 //     the listing  the shards, then their companions; of each: how many, and
 //                  key, ETag and size of every one
-//     a shard      its note, how many members, and name, offset and size of
-//                  every one
+//     a shard      its note, how many members, and name, offset, size and
+//                  field of every one
 //     a failure    the number of its code, and its message
 #pragma once
 #include <cstddef>

@@ -34,7 +34,10 @@ ScannedShard scanned(std::uint64_t shard) {
   return {.members = {{.name = "a\n\xff" + std::to_string(shard) + ".bin",
                        .offset = 512,
                        .size_bytes = 100 + shard},
-                      {.name = "", .offset = 1536, .size_bytes = 0}},
+                      {.name = "",
+                       .offset = 1536,
+                       .size_bytes = 0,
+                       .field = "image/encoded"}},
           .note = shard % 2 == 0 ? "" : "a note"};
 }
 

@@ -147,7 +147,8 @@ struct Filters {
     };
     if (!include.empty() && std::ranges::none_of(include, meets)) return false;
     if (std::ranges::any_of(exclude, meets)) return false;
-    return ends.empty() || takes_all_ends || ends_with_any(key, ends);
+    return ends.empty() || takes_all_ends || ends_with_any(key, ends) ||
+           ends_with_any(without_shard_number(key), ends);
   }
 };
 

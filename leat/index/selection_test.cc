@@ -83,6 +83,9 @@ TEST(SelectionTest, FiltersSayWhichObjectsCount) {
   EXPECT_THAT(taken(keys, {.extensions = {"PNG", ".csv"}}),
               ElementsAre("a/x.csv", "b/3.png"));
   EXPECT_THAT(taken(keys, {.extensions = {"*"}}), testing::SizeIs(5));
+  EXPECT_THAT(
+      taken({"x.tfrecord-0-of-2", "x.txt"}, {.extensions = {"tfrecord"}}),
+      ElementsAre("x.tfrecord-0-of-2"));
   EXPECT_THAT(taken(keys, {.include = {"*.gif"}}),
               ElementsAre(HasSubstr("none of the 5 objects")));
 }

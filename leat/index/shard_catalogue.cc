@@ -82,7 +82,7 @@ Result<void> ShardCatalogue::add(const ShardToScan& shard,
       writer_.add_object({.key = shard.shard.key,
                           .etag = shard.shard.etag,
                           .size_bytes = shard.shard.size_bytes});
-  LEAT_TRY_VOID(groups_.add_shard(object, scanned.members));
+  LEAT_TRY_VOID(groups_.add_shard(object, shard.shard.key, scanned.members));
   samples_.push_back(writer_.samples() - before);
   if (shard.index) ++indexes_;
   if (!scanned.note.empty() && unfit_++ == 0) first_note_ = scanned.note;
@@ -122,7 +122,7 @@ Result<Buffer> ShardCatalogue::finish() && {
   if (writer_.samples() == 0) {
     return Error(ErrorCode::kNotFound,
                  "the shards hold no sample: no member is called "
-                 "NAME.FIELD");
+                 "NAME.FIELD, and there is no record");
   }
   return std::move(writer_).finish();
 }

@@ -1,4 +1,4 @@
-// Puts one tar shard after another into a catalogue.
+// Puts one shard after another into a catalogue.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -148,6 +148,18 @@ def test_how_to_read_parquet_files(bucket):
     run_page("howto/parquet.md")
 
 
+def test_how_to_read_tfrecords(bucket):
+    pytest.importorskip("tfrecord", reason="the package tfrecord is not in Debian: pip install tfrecord")
+    from test_tfrecord import file_of, sample
+
+    for shard in range(2):
+        file_of(pathlib.Path(f"served/bucket/records/train-{shard:05}-of-00002.tfrecord"), map(sample, range(20)))
+    page: dict = {}
+    run_page("howto/tfrecord.md", into=page)
+
+    assert page["boxes"].values.dtype == np.float32
+
+
 def test_how_to_sample(bucket):
     pytest.importorskip("torch", reason="torch is not installed")
     drawn = []

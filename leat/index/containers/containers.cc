@@ -9,7 +9,8 @@
 namespace leat {
 
 std::span<const Container* const> containers() {
-  static constexpr std::array kContainers = {&kTarContainer};
+  static constexpr std::array kContainers = {&kTarContainer,
+                                             &kTfrecordContainer};
   return kContainers;
 }
 

@@ -5,5 +5,6 @@
 namespace leat {
 
 extern const Container kTarContainer;
+extern const Container kTfrecordContainer;
 
 }  // namespace leat

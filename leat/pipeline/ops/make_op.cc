@@ -41,6 +41,13 @@ constexpr Choice<std::optional<DType>> kJsonTypes[] = {
     {"uint32", DType::kUint32},   {"uint64", DType::kUint64},
     {"float32", DType::kFloat32}, {"float64", DType::kFloat64},
     {"bool", DType::kBool},       {"str", std::nullopt}};
+constexpr Choice<std::optional<DType>> kFeatureTypes[] = {
+    {"int64", DType::kInt64},     {"int32", DType::kInt32},
+    {"int16", DType::kInt16},     {"int8", DType::kInt8},
+    {"uint8", DType::kUint8},     {"uint16", DType::kUint16},
+    {"uint32", DType::kUint32},   {"uint64", DType::kUint64},
+    {"float32", DType::kFloat32}, {"float64", DType::kFloat64},
+    {"bool", DType::kBool}};
 const std::vector<double> kImagenetMean = {0.485, 0.456, 0.406};
 const std::vector<double> kImagenetStd = {0.229, 0.224, 0.225};
 
@@ -236,6 +243,15 @@ OpParams parse_keypoints(ParamReader& params) {
 
 OpParams load_npy(ParamReader& params) { return LoadNpyOp{joining_in(params)}; }
 
+OpParams parse_feature(ParamReader& params) {
+  ParseFeatureOp op;
+  op.joining = joining_in(params);
+  if (!params.is_null("dtype")) {
+    op.dtype = params.choice<std::optional<DType>>("dtype", kFeatureTypes);
+  }
+  return op;
+}
+
 OpParams python(ParamReader& params) {
   return FunctionOp{.function = nullptr,
                     .joining = joining_in(params),
@@ -265,6 +281,7 @@ constexpr Choice<MakeParams> kMakers[] = {
     {"parse_boxes", parse_boxes},
     {"parse_keypoints", parse_keypoints},
     {"load_npy", load_npy},
+    {"parse_feature", parse_feature},
     {"python", python},
 };
 

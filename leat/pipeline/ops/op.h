@@ -181,6 +181,12 @@ struct ParseKeypointsOp {
   bool is_normalized = false;
 };
 
+/// The numbers of a tf.train.Feature.
+struct ParseFeatureOp {
+  std::optional<DType> dtype;  ///< None: int64 or float32, as they are.
+  Joining joining = Joining::kStack;
+};
+
 struct FunctionOp {
   std::shared_ptr<const UserFunction> function;
   Joining joining = Joining::kStack;
@@ -205,15 +211,14 @@ struct PictureOpParams {
   bool is_on_array = false;
 };
 
-using OpParams =
-    std::variant<DecodeImageOp, ResizeOp, CenterCropOp, RandomResizedCropOp,
-                 RandomHorizontalFlipOp, RandomCropOp, PadOp, ColorJitterOp,
-                 NormalizeOp, CastOp, ParseIntOp, ParseFloatOp, ParseTextOp,
-                 ParseJsonOp, LoadNpyOp, FunctionOp, PadToOp, ParseBoxesOp,
-                 ParseKeypointsOp, RandomVerticalFlipOp, RandomColourOp,
-                 GrayscaleOp, GaussianBlurOp, PictureOpParams, RandomRotationOp,
-                 RandomAffineOp, RandAugmentOp, AutoAugmentOp,
-                 TrivialAugmentWideOp, AugMixOp, LetterboxOp, ManyCropsOp>;
+using OpParams = std::variant<
+    DecodeImageOp, ResizeOp, CenterCropOp, RandomResizedCropOp,
+    RandomHorizontalFlipOp, RandomCropOp, PadOp, ColorJitterOp, NormalizeOp,
+    CastOp, ParseIntOp, ParseFloatOp, ParseTextOp, ParseJsonOp, LoadNpyOp,
+    FunctionOp, PadToOp, ParseBoxesOp, ParseKeypointsOp, RandomVerticalFlipOp,
+    RandomColourOp, GrayscaleOp, GaussianBlurOp, PictureOpParams,
+    RandomRotationOp, RandomAffineOp, RandAugmentOp, AutoAugmentOp,
+    TrivialAugmentWideOp, AugMixOp, LetterboxOp, ManyCropsOp, ParseFeatureOp>;
 
 /// An op that passed all checks that need no field.
 struct Op {

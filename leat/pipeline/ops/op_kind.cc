@@ -23,6 +23,7 @@ struct KindOf {
   OpKind operator()(const ParseTextOp&) const { return OpKind::kReads; }
   OpKind operator()(const ParseJsonOp&) const { return OpKind::kReads; }
   OpKind operator()(const LoadNpyOp&) const { return OpKind::kReads; }
+  OpKind operator()(const ParseFeatureOp&) const { return OpKind::kReads; }
   OpKind operator()(const ParseBoxesOp&) const { return OpKind::kReads; }
   OpKind operator()(const ParseKeypointsOp&) const { return OpKind::kReads; }
 
@@ -140,6 +141,7 @@ struct ForLabels {
   void operator()(ParseTextOp&) const {}
   void operator()(ParseJsonOp&) const {}
   void operator()(LoadNpyOp&) const {}
+  void operator()(ParseFeatureOp&) const {}
   void operator()(ParseBoxesOp&) const {}
   void operator()(ParseKeypointsOp&) const {}
   void operator()(RandomColourOp&) const {}

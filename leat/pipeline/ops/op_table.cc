@@ -157,6 +157,12 @@ constexpr std::array kLoadNpy = {
     ParamInfo{"ragged", kFlag, "false",
               "arrays may differ in their first dimension"},
 };
+constexpr std::array kParseFeature = {
+    ParamInfo{"dtype", kText, "null",
+              "int8 to uint64, float32, float64 or bool; default: int64 or "
+              "float32, as they are stored"},
+    ParamInfo{"ragged", kFlag, "false", "lists may differ in length"},
+};
 constexpr std::array kCommon = {
     ParamInfo{"field", kText, R"("")",
               "the field to work on; default: all that the op is for"},
@@ -197,6 +203,8 @@ constexpr std::array kOps = {
     OpInfo{"parse_keypoints", "points out of JSON, which follow their picture",
            kParseKeypoints, "path"},
     OpInfo{"load_npy", "an array as numpy.save writes it", kLoadNpy, "field"},
+    OpInfo{"parse_feature", "the numbers of a feature of a tf.train.Example",
+           kParseFeature, "field"},
     OpInfo{"python", "a function of yours (in Python alone)", kPython, "field"},
     OpInfo{"random_vertical_flip", "mirror some, top to bottom",
            augment_table::kOnlyP},

@@ -10,6 +10,7 @@
 #include "leat/codec/json/json_value.h"
 #include "leat/codec/npy/npy_header.h"
 #include "leat/codec/text/text.h"
+#include "leat/codec/tfrecord/feature_numbers.h"
 #include "leat/pipeline/ops/store_numbers.h"
 #include "leat/pipeline/program/value.h"
 
@@ -253,6 +254,106 @@ class RaggedNpyProgram final : public ValueProgram {
   const std::string field_;
 };
 
+/// The numbers of a feature, and the array that they become.
+struct FeatureArray {
+  FeatureNumbers numbers;
+  TensorSpec spec;
+};
+
+/// One number is an array without dimensions, unless lists may be ragged.
+Result<FeatureArray> read_feature(std::span<const std::byte> encoded,
+                                  const ParseFeatureOp& op,
+                                  const std::string& field) {
+  Result<FeatureNumbers> numbers = read_feature_numbers(encoded);
+  if (!numbers) {
+    return Error(numbers.error().code(),
+                 fmt::format("{}: {}; a bytes feature needs DecodeImage, "
+                             "ParseText or no op",
+                             field, numbers.error().message()));
+  }
+  const bool is_float = std::holds_alternative<std::vector<float>>(*numbers);
+  TensorSpec spec{op.dtype.value_or(is_float ? DType::kFloat32 : DType::kInt64),
+                  {}};
+  const std::size_t count =
+      std::visit([](const auto& each) { return each.size(); }, *numbers);
+  if (count != 1 || op.joining == Joining::kRagged) {
+    spec.shape = {static_cast<std::int64_t>(count)};
+  }
+  return FeatureArray{*std::move(numbers), std::move(spec)};
+}
+
+Result<void> store_feature(const FeatureArray& array, const std::string& field,
+                           std::span<std::byte> out) {
+  LEAT_CHECK(out.size() == array.spec.size_bytes());
+  Result<void> stored;
+  const auto* const floats = std::get_if<std::vector<float>>(&array.numbers);
+  if (floats == nullptr) {
+    stored = store_numbers(std::get<std::vector<std::int64_t>>(array.numbers),
+                           array.spec.dtype, out);
+  } else if (array.spec.dtype == DType::kFloat32) {
+    std::ranges::copy(std::as_bytes(std::span(*floats)), out.begin());
+  } else {
+    stored = store_numbers(std::vector<double>(floats->begin(), floats->end()),
+                           array.spec.dtype, out);
+  }
+  if (!stored) return std::move(stored).error().while_doing(field);
+  return {};
+}
+
+/// Features of as many numbers in each sample, straight into the slot.
+class FeatureProgram final : public Program {
+ public:
+  FeatureProgram(const ParseFeatureOp& op, std::string field)
+      : op_(op), field_(std::move(field)) {}
+
+  std::optional<TensorSpec> output() const override { return std::nullopt; }
+  Result<TensorSpec> output_for(
+      std::span<const std::byte> encoded) const override {
+    LEAT_TRY(FeatureArray array, read_feature(encoded, op_, field_));
+    return std::move(array.spec);
+  }
+  Result<void> run(const SampleInput& input, const SampleRandom&, Scratch&,
+                   std::span<std::byte> out, RunNotes&) const override {
+    LEAT_TRY(const FeatureArray array,
+             read_feature(input.encoded, op_, field_));
+    return store_feature(array, field_, out);
+  }
+  std::string remedy() const override {
+    return "leat.ops.ParseFeature(ragged=True) takes lists of unequal length";
+  }
+
+ private:
+  const ParseFeatureOp op_;
+  const std::string field_;
+};
+
+/// Features whose lists differ in length.
+class RaggedFeatureProgram final : public ValueProgram {
+ public:
+  RaggedFeatureProgram(const ParseFeatureOp& op, std::string field)
+      : op_(op), field_(std::move(field)) {}
+
+  Joining joining() const override { return Joining::kRagged; }
+  std::uint64_t most_bytes(std::uint64_t encoded_bytes) const override {
+    // A small whole number is one byte.
+    return encoded_bytes * size_bytes_of(op_.dtype.value_or(DType::kInt64));
+  }
+  Result<Value> run(const SampleInput& input, const SampleRandom&, Scratch&,
+                    RunNotes&) const override {
+    LEAT_TRY(FeatureArray array, read_feature(input.encoded, op_, field_));
+    Buffer bytes(array.spec.size_bytes());
+    LEAT_TRY_VOID(store_feature(array, field_, bytes.span()));
+    return Value(ArrayValue{std::move(array.spec), std::move(bytes)});
+  }
+  std::string remedy() const override {
+    return "leat.ops.ParseFeature(dtype=...) makes all of one type";
+  }
+
+ private:
+  const ParseFeatureOp op_;
+  const std::string field_;
+};
+
 }  // namespace
 
 void add_parse_program(const Op& op, const std::string& field,
@@ -267,6 +368,13 @@ void add_parse_program(const Op& op, const std::string& field,
     output.value_program = std::make_shared<TextProgram>(field);
   } else if (const auto* json = std::get_if<ParseJsonOp>(&op.params)) {
     output.value_program = std::make_shared<JsonProgram>(*json, field);
+  } else if (const auto* feature = std::get_if<ParseFeatureOp>(&op.params)) {
+    if (feature->joining == Joining::kRagged) {
+      output.value_program =
+          std::make_shared<RaggedFeatureProgram>(*feature, field);
+    } else {
+      output.program = std::make_shared<FeatureProgram>(*feature, field);
+    }
   } else if (std::get<LoadNpyOp>(op.params).joining == Joining::kRagged) {
     output.value_program = std::make_shared<RaggedNpyProgram>(field);
   } else {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "leat/codec/testing/tfrecord_builder.h"
 #include "leat/pipeline/ops/op_table.h"
 #include "leat/pipeline/ops/store_numbers.h"
 
@@ -95,6 +96,29 @@ TEST(ParseOpsTest, ImageOpsGoOnWithTheImageBeforeThem) {
   ASSERT_TRUE(outputs) << outputs.error().message();
   EXPECT_EQ((*outputs)[0].program->output(),
             (TensorSpec{DType::kUint8, {3, 8, 8}}));
+}
+
+TEST(ParseOpsTest, ReadTheNumbersOfFeatures) {
+  const std::string whole = testing::int64_feature({-7});
+  const std::string real = testing::float_feature({1.5F});
+
+  EXPECT_EQ(run_one<std::int64_t>("parse_feature", whole), -7);
+  EXPECT_EQ(run_one<std::int8_t>("parse_feature:dtype=int8", whole), -7);
+  EXPECT_EQ(run_one<float>("parse_feature", real), 1.5F);
+  EXPECT_EQ(run_one<double>("parse_feature:dtype=float64", real), 1.5);
+}
+
+TEST(ParseOpsTest, AFeatureOfOneNumberHasNoDimension) {
+  const auto outputs = compile("parse_feature", {{"data"}});
+  ASSERT_TRUE(outputs) << outputs.error().message();
+  const auto shape_of = [&](const std::string& feature) {
+    return (*outputs)[0].program->output_for(as_bytes(feature))->shape;
+  };
+
+  EXPECT_THAT(shape_of(testing::int64_feature({5})), ::testing::IsEmpty());
+  EXPECT_THAT(shape_of(testing::int64_feature({5, 6})),
+              ::testing::ElementsAre(2));
+  EXPECT_THAT(shape_of(testing::float_feature({})), ::testing::ElementsAre(0));
 }
 
 TEST(ParseOpsTest, WriteNumbersOfTheTypeThatWasAskedFor) {

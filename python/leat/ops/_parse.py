@@ -1,4 +1,4 @@
-"""Ops that read numbers, texts, JSON and arrays."""
+"""Ops that read numbers, texts, JSON, arrays and features."""
 
 from __future__ import annotations
 
@@ -239,3 +239,44 @@ class LoadNpy(Op):
         self, field: str | None = None, to: str | None = None, *, ragged: bool = False
     ) -> None:
         super().__init__({"ragged": bool(ragged)}, field, to)
+
+
+class ParseFeature(Op):
+    """Reads the numbers of a feature of a ``tf.train.Example``, out of a TFRecord file.
+
+        ops = [DecodeImage("image/encoded"), ParseFeature("image/class/label"),
+               ParseFeature("image/object/bbox/xmin", ragged=True)]
+
+    Numbers of an int64_list are int64, those of a float_list float32, unless `dtype` says
+    otherwise. A batch is an array of shape ``(samples,)`` if each sample has one number, and
+    ``(samples, length)`` if each has as many. A sample with another count raises
+    `leat.InvalidArgument`, unless lists may be ragged.
+
+    Features of bytes need no such op: their field is the value. A sample is bad if the field is
+    no feature of numbers.
+
+    Args:
+        field: the feature; must be given if there are several fields of bytes.
+        dtype: int8 to int64, uint8 to uint64, float32, float64 or bool. A number that does
+            not fit raises `leat.InvalidArgument`.
+        ragged: lists may differ in length; they come as `leat.Ragged`, always.
+    """
+
+    _name = "parse_feature"
+
+    def __init__(
+        self,
+        field: str | None = None,
+        to: str | None = None,
+        *,
+        dtype: Any = None,
+        ragged: bool = False,
+    ) -> None:
+        choices = (*WHOLE, *REAL, "bool")
+        params = {
+            "dtype": None
+            if dtype is None
+            else self._choice("dtype", dtype_name(dtype), choices),
+            "ragged": bool(ragged),
+        }
+        super().__init__(params, field, to)
