@@ -236,6 +236,18 @@ OpParams parse_keypoints(ParamReader& params) {
 
 OpParams load_npy(ParamReader& params) { return LoadNpyOp{joining_in(params)}; }
 
+OpParams load_mds_array(ParamReader& params) {
+  LoadMdsArrayOp op{.items = std::nullopt, .joining = joining_in(params)};
+  if (params.is_null("dtype")) return op;
+  op.items = mds_items_named(params.text("dtype"));
+  if (!op.items) {
+    params.fail(
+        "dtype must be one of uint8 to uint64, int8 to int64, float16, "
+        "float32, float64");
+  }
+  return op;
+}
+
 OpParams python(ParamReader& params) {
   return FunctionOp{.function = nullptr,
                     .joining = joining_in(params),
@@ -265,6 +277,7 @@ constexpr Choice<MakeParams> kMakers[] = {
     {"parse_boxes", parse_boxes},
     {"parse_keypoints", parse_keypoints},
     {"load_npy", load_npy},
+    {"load_mds_array", load_mds_array},
     {"python", python},
 };
 

@@ -16,6 +16,7 @@ struct KindOf {
   OpKind operator()(const ParseTextOp&) const { return OpKind::kReads; }
   OpKind operator()(const ParseJsonOp&) const { return OpKind::kReads; }
   OpKind operator()(const LoadNpyOp&) const { return OpKind::kReads; }
+  OpKind operator()(const LoadMdsArrayOp&) const { return OpKind::kReads; }
   OpKind operator()(const ParseBoxesOp&) const { return OpKind::kReads; }
   OpKind operator()(const ParseKeypointsOp&) const { return OpKind::kReads; }
 
@@ -110,6 +111,7 @@ struct ForLabels {
   void operator()(ParseTextOp&) const {}
   void operator()(ParseJsonOp&) const {}
   void operator()(LoadNpyOp&) const {}
+  void operator()(LoadMdsArrayOp&) const {}
   void operator()(ParseBoxesOp&) const {}
   void operator()(ParseKeypointsOp&) const {}
   void operator()(RandomColourOp&) const {}

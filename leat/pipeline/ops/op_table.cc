@@ -157,6 +157,13 @@ constexpr std::array kLoadNpy = {
     ParamInfo{"ragged", kFlag, "false",
               "arrays may differ in their first dimension"},
 };
+constexpr std::array kLoadMdsArray = {
+    ParamInfo{"dtype", kText, "null",
+              "uint8 to uint64, int8 to int64 or float16 to float64, as the "
+              "column says; default: each array says it"},
+    ParamInfo{"ragged", kFlag, "false",
+              "arrays may differ in their first dimension"},
+};
 constexpr std::array kCommon = {
     ParamInfo{"field", kText, R"("")",
               "the field to work on; default: all that the op is for"},
@@ -197,6 +204,8 @@ constexpr std::array kOps = {
     OpInfo{"parse_keypoints", "points out of JSON, which follow their picture",
            kParseKeypoints, "path"},
     OpInfo{"load_npy", "an array as numpy.save writes it", kLoadNpy, "field"},
+    OpInfo{"load_mds_array", "an array of a column ndarray of MDS",
+           kLoadMdsArray, "field"},
     OpInfo{"python", "a function of yours (in Python alone)", kPython, "field"},
     OpInfo{"random_vertical_flip", "mirror some, top to bottom",
            augment_table::kOnlyP},
