@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Union
 
 import numpy as np
 
-from leat import _manifest, _mds, _mds_shards, _megatron, _native, _parquet, _recipe
+from leat import _manifest, _mds, _mds_shards, _mds_zip, _megatron, _native, _parquet, _recipe
 from leat._arguments import checks_names
 from leat._columns import Columns, bytes_are_no_column, parse_all
 from leat._recipe import Recipe
@@ -489,7 +489,8 @@ class Dataset:
 
         Leat reads the index each time, and the heads of shards once. If two columns or more have
         no fixed size, it also reads the sizes at the head of each sample once; samples of less than
-        1 MiB are read whole for that. The result is kept in the user's cache folder.
+        1 MiB are read whole for that. The result is kept in the user's cache folder. Compressed
+        shards are read whole, then as well as in an epoch; those of zstd, br and snappy need pyarrow.
 
         Args:
             url: the folder of ``index.json``, or that file itself. The store need not list.
@@ -499,7 +500,7 @@ class Dataset:
 
         Raises:
             leat.InvalidArgument: a column that is not there, a pickled one unless it is named,
-                shards that are compressed or of another format.
+                shards of another format, or compressed ones of more than 1 GiB.
             leat.NotFound: no index there, or a shard is missing.
             leat.Corrupt: the index or a shard is damaged, or they do not fit; names it.
         """
@@ -860,6 +861,8 @@ def _samples_of_mds(
         raise _mds.missing(folder, error) from None
     index = _mds.parse(data, name)
     columns = _mds.choose(index, fields, wanted)
+    if index.is_zipped:
+        options.derive_with(_mds_zip.derive)
     named = [column.name for column in columns]
     told = hashlib.blake2b(json.dumps([_mds.VERSION, named]).encode() + data, digest_size=16)
     native = _native.Dataset.from_rows_made(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Union
 
 import numpy as np
 
+from leat import _mds_zip
 from leat.errors import Corrupt, InvalidArgument, NotFound
 
 VERSION = 1
@@ -19,7 +20,9 @@ VERSION = 1
 INDEX = "index.json"
 MOST_INDEX_BYTES = 1 << 30
 _MOST_DIMENSIONS = 32
-"""Of all versions of NumPy."""
+"""The bound of NumPy before version 2."""
+_MOST_ZIPPED_BYTES = 1 << 30
+"""A compressed shard is held whole, as it is stored and as it is read."""
 _SHARD = re.compile(r"\.mds(\.(br|bz2|gz|snappy|zst|zstd))?$")
 _SCALARS = {
     "int": "int64",
@@ -45,6 +48,14 @@ class Column(NamedTuple):
     """That of a sample's numbers."""
 
 
+class Zipped(NamedTuple):
+    """The compressed file of a shard."""
+
+    key: str
+    size: int
+    kind: str
+
+
 class Shard(NamedTuple):
     """A file of samples."""
 
@@ -52,10 +63,12 @@ class Shard(NamedTuple):
     """Relative to the folder of the index."""
     size: int
     samples: int
+    zipped: Union[Zipped, None] = None
+    """The file that is stored in its place."""
 
 
 class Index(NamedTuple):
-    """What an ``index.json`` says."""
+    """The content of an ``index.json``."""
 
     name: str
     columns: list[Column]
@@ -64,6 +77,10 @@ class Index(NamedTuple):
     @property
     def samples(self) -> int:
         return sum(shard.samples for shard in self.shards)
+
+    @property
+    def is_zipped(self) -> bool:
+        return any(shard.zipped for shard in self.shards)
 
 
 def are_shards(native: Any) -> bool:
@@ -135,8 +152,8 @@ def parse(data: bytes, name: str) -> Index:
 
     Raises:
         leat.Corrupt: it is none, or it is damaged; the error names it.
-        leat.InvalidArgument: its shards are of another format, or compressed; or it has
-            no samples.
+        leat.InvalidArgument: its shards are of another format, or compressed as nothing
+            here can undo; or it has no samples.
     """
 
     def corrupt(why: str) -> Corrupt:
@@ -152,14 +169,17 @@ def parse(data: bytes, name: str) -> Index:
         raise corrupt(f"it is of version {found.get('version')!r}, and 2 is known")
     columns: list[Column] = []
     shards: dict[str, Shard] = {}
+    files: set[str] = set()
     for number, entry in enumerate(found["shards"]):
         try:
             _check_format(entry, name)
             shard = _shard_of(entry)
+            _check_zipped(shard, name)
             theirs = columns_of(entry)
         except Wrong as error:
             raise corrupt(f"shard {number}: {error}") from None
-        if shard.key in shards:
+        stored = shard.zipped.key if shard.zipped else shard.key
+        if shard.key in shards or stored in files:
             raise corrupt(f"it names {shard.key} twice, so its samples would come twice")
         if columns and theirs != columns:
             raise InvalidArgument(
@@ -168,6 +188,7 @@ def parse(data: bytes, name: str) -> Index:
             )
         columns = theirs
         shards[shard.key] = shard
+        files.add(stored)
     index = Index(name, columns, [shard for shard in shards.values() if shard.samples])
     if not index.shards:
         raise InvalidArgument(f"{name} names no samples")
@@ -188,27 +209,38 @@ def _check_format(entry: Any, name: str) -> None:
             f"{name}: its shards are of the format {entry['format']!r}, and Leat reads MDS; tables of "
             "paths and numbers are read by leat.Dataset.from_manifest"
         )
-    kind = entry.get("compression")
-    if kind is None and entry.get("zip_data") is not None:
-        kind = "a compression that it does not name"
-    if kind is not None:
-        raise InvalidArgument(
-            f"{name}: its shards are compressed ({kind}), so no sample can be read alone; decompress the "
-            'files and set "compression" and "zip_data" to null there, or write them anew with '
-            "MDSWriter(compression=None)"
-        )
 
 
 def _shard_of(entry: dict[str, Any]) -> Shard:
-    raw = entry.get("raw_data")
-    if not isinstance(raw, dict):
-        raise Wrong("it has no raw_data")
-    key = _text(raw.get("basename"), "the name of its file")
+    key, size = _file_of(entry, "raw_data")
+    samples = _whole(entry.get("samples"), "samples")
+    if entry.get("zip_data") is None:
+        return Shard(key, size, samples)
+    kind = _text(entry.get("compression"), "its compression").partition(":")[0]
+    return Shard(key, size, samples, Zipped(*_file_of(entry, "zip_data"), kind))
+
+
+def _file_of(entry: dict[str, Any], what: str) -> tuple[str, int]:
+    """The name and the bytes of a file."""
+    file = entry.get(what)
+    if not isinstance(file, dict):
+        raise Wrong(f"it has no {what}")
+    key = _text(file.get("basename"), "the name of its file")
     # A name from outside leads to no other folder, and is no name of our own making.
     if any(part in ("", ".", "..") for part in key.split("/")) or "\\" in key or "#leat:" in key:
         raise Wrong(f"{key!r} is no name of a file below the index's folder")
-    # Offsets in shards have 32 bits.
-    return Shard(key, _whole(raw.get("bytes"), "bytes"), _whole(entry.get("samples"), "samples"))
+    return key, _whole(file.get("bytes"), "bytes")  # Offsets in shards have 32 bits.
+
+
+def _check_zipped(shard: Shard, name: str) -> None:
+    if shard.zipped is None:
+        return
+    _mds_zip.check(shard.zipped.kind, name)
+    if max(shard.size, shard.zipped.size) > _MOST_ZIPPED_BYTES:
+        raise InvalidArgument(
+            f"{name}: {shard.key} has {shard.size / 2**30:.1f} GiB and is compressed, and such a shard is held whole; "
+            "write it anew with a smaller size_limit=, or without compression="
+        )
 
 
 def columns_of(entry: dict[str, Any]) -> list[Column]:
@@ -227,7 +259,8 @@ def _column(name: Any, encoding: Any, size: Any) -> Column:
     name, encoding = _text(name, "a column's name"), _text(encoding, "a column's encoding")
     if size is not None and not _whole(size, f"bytes of column {name!r}"):
         size = None  # Streaming reads 0 so.
-    dtype, shape = _SCALARS.get(encoding), ()
+    dtype = _SCALARS.get(encoding)
+    shape: tuple[int, ...] = ()
     if encoding.startswith("ndarray:") and encoding.count(":") == 2:
         dtype, shape = _array(encoding)
     if dtype is None:

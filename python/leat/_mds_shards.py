@@ -7,8 +7,8 @@ A shard, all numbers little-endian::
     the writer's settings      JSON, up to the first sample
     samples                    of each: u32 sizes of the columns without a fixed size, then the columns
 
-So one column without a fixed size needs the offsets alone. Of several, the sizes at the head of
-each sample are read once.
+So one column without a fixed size needs the offsets alone. If there are several, the sizes at the
+head of each sample are read once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from leat import _native
-from leat._mds import INDEX, Column, Index, Shard, Wrong, columns_of, words
+from leat._mds import INDEX, Column, Index, Shard, Wrong, Zipped, columns_of, words
+from leat._mds_zip import decompress
 from leat.errors import Cancelled, Corrupt
 
 _log = logging.getLogger("leat")
@@ -34,6 +35,7 @@ _WINDOW_BYTES = 8 << 20
 _GAP_BYTES = 1 << 20
 """A request costs as much as some bytes: fewer than these between two heads are read too."""
 _MOST_THREADS = 16
+_MOST_AT_ONCE_BYTES = 1 << 30
 _TELL_EVERY_SECONDS = 10.0
 _TOLD_BYTES = 1 << 28
 """Reading more than this is said beforehand."""
@@ -53,7 +55,7 @@ def rows_of(
         leat.Corrupt: a shard is not what the index says, or it is damaged.
         leat.NotFound: a shard is not there.
     """
-    keys = [shard.key for shard in index.shards]
+    keys = [shard.key if shard.zipped is None else shard.zipped.key for shard in index.shards]
     files = _native.Dataset.from_rows(
         places=[folder],
         store=store,
@@ -72,13 +74,17 @@ def rows_of(
                 raise Cancelled("reading shards of MDS was stopped")
             return reader.read_part(0, number, at, length)
 
-        found = files.range("data", number)
-        size = 0 if found is None else int(found[2])
-        return scan_shard(index.shards[number], size, index.columns, fields, read)
+        shard, range_of = index.shards[number], files.range("data", number)
+        size = 0 if range_of is None else int(range_of[2])
+        if shard.zipped is None:
+            return scan_shard(shard, size, index.columns, fields, read)
+        data = _unzipped(shard, shard.zipped, size, read)
+        keys[number] = _made_key(shard, shard.zipped, reader.etag(0, number))
+        return scan_shard(shard, len(data), index.columns, fields, lambda at, length: data[at : at + length])
 
     found = list(_in_order(scan, index))
     columns = []
-    objects = [key for shard in index.shards for key in [shard.key] * shard.samples]
+    objects = [key for key, shard in zip(keys, index.shards) for key in [key] * shard.samples]
     for place, column in enumerate(fields):
         offsets = np.concatenate([of_shard[place][0] for of_shard in found])
         lengths = np.concatenate([of_shard[place][1] for of_shard in found])
@@ -87,14 +93,42 @@ def rows_of(
     return index.samples, names, columns, []
 
 
+def _unzipped(shard: Shard, zipped: Zipped, size: int, read: Callable[[int, int], bytes]) -> bytes:
+    if size != zipped.size or size == 0:
+        raise _corrupt(zipped.key, f"it has {size} bytes, and {INDEX} says {zipped.size}")
+    try:
+        return decompress(zipped.kind, read(0, size), shard.size)
+    except Corrupt as error:
+        raise _corrupt(zipped.key, str(error)) from None
+
+
+def _made_key(shard: Shard, zipped: Zipped, etag: bytes) -> str:
+    """The name of the object that is made of a compressed shard."""
+    return _native.derived_key(
+        source=zipped.key,
+        etag=etag,
+        offset=0,
+        length_bytes=zipped.size,
+        notes_offset=0,
+        notes_bytes=0,
+        size_bytes=shard.size,
+        part=f"{zipped.kind} {shard.size}",
+    )
+
+
 def _in_order(scan: Callable[[int], Places], index: Index) -> Iterator[Places]:
-    if _is_read_through(index.columns):
-        total = sum(shard.size for shard in index.shards)
+    read_through = index.shards
+    if not _is_read_through(index.columns):
+        read_through = [shard for shard in index.shards if shard.zipped]
+    if read_through:
+        total = sum(shard.zipped.size if shard.zipped else shard.size for shard in read_through)
         if total > _TOLD_BYTES:
             _log.info("%s: reads up to %.1f GB once, to learn where each value lies; that is kept",
                       index.name, total / 1e9)  # fmt: skip
     told, done = time.monotonic(), 0
-    with ThreadPoolExecutor(_MOST_THREADS, "leat-mds") as pool:
+    held = max((shard.zipped.size + shard.size for shard in index.shards if shard.zipped), default=1)
+    threads = max(1, min(_MOST_THREADS, _MOST_AT_ONCE_BYTES // max(held, 1)))
+    with ThreadPoolExecutor(threads, "leat-mds") as pool:
         try:
             for shard, found in zip(index.shards, pool.map(scan, range(len(index.shards)))):
                 done += 1
@@ -134,22 +168,22 @@ def scan_shard(
     unfit = room < 0 if own else room != 0
     if unfit.any():
         sample = int(np.argmax(unfit))
-        raise _corrupt(shard, f"sample {sample} has {offsets[sample + 1] - offsets[sample]} bytes, and its columns "
+        raise _corrupt(shard.key, f"sample {sample} has {offsets[sample + 1] - offsets[sample]} bytes, and its columns "
                        f"take {4 * own + fixed}{' or more' if own else ''}")  # fmt: skip
     if own > 1:
         sizes = _sizes(offsets, own, read)
         wrong = sizes.sum(axis=1) != room
         if wrong.any():
             sample = int(np.argmax(wrong))
-            raise _corrupt(shard, f"the columns of sample {sample} have {sizes[sample].tolist()} bytes, and together "
+            raise _corrupt(shard.key, f"the columns of sample {sample} have {sizes[sample].tolist()} bytes, and together "
                            f"there are {room[sample]}")  # fmt: skip
     else:
         sizes = room.reshape(-1, 1)
     return _places(offsets[:-1] + 4 * own, sizes, columns, fields)
 
 
-def _corrupt(shard: Shard, why: str) -> Corrupt:
-    return Corrupt(f"{shard.key} is no shard of MDS, or it is damaged: {why}")
+def _corrupt(key: str, why: str) -> Corrupt:
+    return Corrupt(f"{key} is no shard of MDS, or it is damaged: {why}")
 
 
 def _places(
@@ -171,22 +205,22 @@ def _places(
 def _offsets(
     shard: Shard, size: int, columns: Sequence[Column], read: Callable[[int, int], bytes]
 ) -> np.ndarray:
-    """Where each sample begins, and where the last one ends: int64."""
+    """The places where samples begin, and where the last one ends: int64."""
     if size != shard.size:
-        raise _corrupt(shard, f"it has {size} bytes, and {INDEX} says {shard.size}")
+        raise _corrupt(shard.key, f"it has {size} bytes, and {INDEX} says {shard.size}")
     table = 4 * (shard.samples + 2)
     if table > size:
-        raise _corrupt(shard, f"{size} bytes are too few for {shard.samples} samples")
+        raise _corrupt(shard.key, f"{size} bytes are too few for {shard.samples} samples")
     head = read(0, min(size, table + _USUAL_SETTINGS_BYTES))
     samples = int.from_bytes(head[:4], "little")
     if samples != shard.samples:
-        raise _corrupt(shard, f"it says {samples} samples, and {INDEX} {shard.samples}")
+        raise _corrupt(shard.key, f"it says {samples} samples, and {INDEX} {shard.samples}")
     offsets = np.frombuffer(head, "<u4", shard.samples + 1, 4).astype(np.int64)
     if not table <= offsets[0] <= size or offsets[-1] != size or (np.diff(offsets) < 0).any():
-        raise _corrupt(shard, "its samples do not follow one another from behind its head to its end")
+        raise _corrupt(shard.key, "its samples do not follow one another from behind its head to its end")
     length = int(offsets[0]) - table
     if length > _MOST_SETTINGS_BYTES:
-        raise _corrupt(shard, f"{length} bytes of settings, and at most {_MOST_SETTINGS_BYTES} are read")
+        raise _corrupt(shard.key, f"{length} bytes of settings, and at most {_MOST_SETTINGS_BYTES} are read")
     settings = head[table : table + length]
     if len(settings) < length:
         settings += read(table + len(settings), length - len(settings))
@@ -199,9 +233,9 @@ def _check_settings(shard: Shard, settings: bytes, columns: Sequence[Column]) ->
     try:
         found = columns_of(json.loads(settings))
     except (ValueError, RecursionError, AttributeError, Wrong) as error:
-        raise _corrupt(shard, f"its settings cannot be read: {error}") from None
+        raise _corrupt(shard.key, f"its settings cannot be read: {error}") from None
     if found != list(columns):
-        raise _corrupt(shard, f"its columns are {words(found)}, and {INDEX} says {words(columns)}")
+        raise _corrupt(shard.key, f"its columns are {words(found)}, and {INDEX} says {words(columns)}")
 
 
 def _sizes(offsets: np.ndarray, own: int, read: Callable[[int, int], bytes]) -> np.ndarray:

@@ -146,6 +146,15 @@ with MDSWriter(columns=COLUMNS, out=str(folder), size_limit=1 << 18) as out:
         out.write(sample(number))
 
 index = json.loads((folder / "index.json").read_text())
+for kind in ("br", "bz2", "gz", "snappy", "zstd", "zstd:7"):
+    path = folder.parent / kind.replace(":", "-")
+    with MDSWriter(
+        columns={"n": "int", "raw": "bytes", "text": "str"}, out=str(path), size_limit=1 << 14, compression=kind,
+        hashes=["sha1"],
+    ) as out:
+        for number in range(100):
+            out.write({"n": number, "raw": bytes([number]) * 1000, "text": str(number)})
+
 found = []
 for entry in index["shards"]:
     reader = reader_from_json(str(folder), "", entry)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import decimal
+import functools
+import gzip
 import importlib.util
 import json
 import logging
@@ -12,12 +15,14 @@ import pickle
 import struct
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
+import pyarrow
 import pytest
 
 import leat
-from leat import _mds, _mds_shards
+from leat import _mds, _mds_shards, _mds_zip
 from leat.ops import Chain, DecodeImage, LoadMdsArray, ParseFloat, ParseInt, ParseJson, ParseText
 from mds_writer import REAL, images_in, settings_of, write_mds
 from small_datasets import encoded, pixels, write
@@ -162,6 +167,16 @@ def test_a_loader_gives_the_same_in_batches(real):
                 assert (data[place].tobytes(), texts[place], numbers[place]) == tuple(theirs[name] for name in names[3:])
 
 
+@pytest.mark.parametrize("kind", ["br", "bz2", "gz", "snappy", "zstd", "zstd-7"])
+def test_shards_that_streaming_compressed(real, kind):
+    folder = real[0].parent / kind
+    dataset = leat.Dataset(folder)
+    assert len(list(folder.glob("*.mds.*"))) > 5 and not list(folder.glob("*.mds"))
+    assert [(found["n"], found["raw"], found["text"]) for found in dataset] == [
+        (number, bytes([number]) * 1000, str(number).encode()) for number in range(100)
+    ]
+
+
 # --- Which fields there are --------------------------------------------------
 
 
@@ -203,6 +218,9 @@ def test_numbers_for_torch_and_functions(folder):
     double = leat.ops.Python(lambda data: np.frombuffer(data, "<i8") * 2, field="label")
     with leat.Loader(folder, batch_size=6, shuffle=False, fields=("label",), ops=[double], output="numpy") as loader:
         assert next(iter(loader))[0].tolist() == [[2 * number] for number in range(-30, -24)]
+    some = leat.ops.Python(lambda data: np.ones(data[0] % 3, np.float32), field="label", ragged=True)
+    with leat.Loader(folder, batch_size=6, shuffle=False, fields=("label",), ops=[some], output="numpy") as loader:
+        assert [each.tolist() for each in next(iter(loader))[0]] == [[1.0] * ((number % 256) % 3) for number in range(-30, -24)]
 
 
 def test_every_way_to_name_a_folder(folder):
@@ -505,18 +523,149 @@ def test_columns_that_the_shards_do_not_have(folder):
         leat.Dataset.mds(folder)
 
 
-@pytest.mark.parametrize("kind", ["zstd:7", "gz", "bz2", "br", "snappy"])
-def test_compressed_shards_are_refused(folder, kind):
-    def compress(shards):
-        for entry in shards:
-            name = f"{entry['raw_data']['basename']}.{kind.partition(':')[0]}"
-            os.rename(folder / entry["raw_data"]["basename"], folder / name)
-            entry.update(compression=kind, zip_data={"basename": name, "bytes": 5, "hashes": {}})
+# --- Compressed shards -------------------------------------------------------
 
-    change_index(folder, compress)
-    for make in (leat.Dataset, leat.Dataset.mds):
-        with pytest.raises(leat.InvalidArgument, match=rf"compressed \({kind}\).*decompress the files.*compression=None"):
-            make(folder)
+
+def compressed(folder: pathlib.Path, kind: str, change=lambda data: data) -> pathlib.Path:
+    """Compresses the shards of a folder, as `MDSWriter(compression=kind)` does."""
+    family = kind.partition(":")[0]
+
+    def compress(data: bytes) -> bytes:
+        if family in ("gz", "bz2"):
+            return (gzip if family == "gz" else bz2).compress(data)
+        return pyarrow.Codec("brotli" if family == "br" else family).compress(data, asbytes=True)
+
+    def compress_all(shards):
+        for entry in shards:
+            path = folder / entry["raw_data"]["basename"]
+            data = change(compress(path.read_bytes()))
+            write(folder / f"{path.name}.{family}", data)
+            path.unlink()
+            zipped = {"basename": f"{path.name}.{family}", "bytes": len(data), "hashes": {}}
+            entry.update(compression=kind, zip_data=zipped)
+
+    return change_index(folder, compress_all)
+
+
+KINDS = ["br", "bz2", "gz:3", "snappy", "zstd"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_compressed_shards_are_read(folder, kind):
+    dataset = leat.Dataset(compressed(folder, kind))
+    for number in range(60):
+        found = dataset[number]
+        assert found["image"] == SAMPLES[number]["image"] and found["label"] == number - 30
+    again = pickle.loads(pickle.dumps(dataset))
+    for shuffle in (True, False):
+        with leat.Loader(
+            again, batch_size=6, shuffle=shuffle, epochs=1, fields=("label", "text", "index"), output="numpy",
+            ops=[ParseText("text")],
+        ) as loader:  # fmt: skip
+            seen = []
+            for label, text, index in loader:
+                seen += index.tolist()
+                assert label.tolist() == (index - 30).tolist() and text == ["é" * (number % 4) for number in index]
+        assert sorted(seen) == list(range(60))
+
+
+def test_an_epoch_reads_a_compressed_shard_once(tmp_path, fresh_cache, serve):
+    rng = np.random.default_rng(3)
+    columns = {"label": ("int", 8), "raw": ("bytes", None)}
+    samples = [{"label": struct.pack("<q", number), "raw": rng.bytes(3000)} for number in range(240)]
+    served = serve(compressed(write_mds(tmp_path / "bucket", columns, samples, each=20), "gz"))
+    dataset = leat.Dataset.mds(served.url, **served.options)
+    served.reset()
+    leat.Dataset.mds(served.url, **served.options)
+    assert served.counters()["get"] <= 2
+    found = []
+    for world in (1, 2):
+        served.reset()
+        seen, hashes = [], 0
+        for rank in range(world):
+            with leat.Loader(
+                dataset, global_batch_size=16, shuffle=True, epochs=1, fields=("label", "raw", "index"), output="numpy",
+                rank=rank, world_size=world,
+            ) as loader:  # fmt: skip
+                for label, _, index in loader:
+                    assert label.tolist() == index.tolist()
+                    seen += index.tolist()
+                hashes += int(loader.stats()[-1]["content_hash"], 16)
+        found.append((sorted(seen), hashes % 2**128))
+        assert served.counters()["get"] <= 12 * world, world
+    assert found[0] == found[1] and found[0][0] == list(range(240))
+    path = tmp_path / "bucket" / "shard.00003.mds.gz"
+    path.write_bytes(path.read_bytes()[::-1])
+    with pytest.raises(leat.Corrupt, match=r"shard\.00003\.mds\.gz"):
+        list(leat.Dataset.mds(served.url, **served.options))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_compressed_shards_that_are_damaged(folder, kind):
+    compressed(folder, kind)
+    path = next(folder.glob("shard.00001.mds.*"))
+    whole, index = path.read_bytes(), (folder / "index.json").read_text()
+
+    def opened(data: bytes):
+        path.write_bytes(data)
+        (folder / "index.json").write_text(index)
+        change_index(folder, lambda shards: shards[1]["zip_data"].update(bytes=len(data)))
+        return [found["text"] for found in leat.Dataset.mds(folder, refresh="always")]
+
+    for size in {0, 1, 2, 9, len(whole) // 2, len(whole) - 5, len(whole) - 1}:
+        with pytest.raises(leat.Corrupt, match=r"shard\.00001\.mds"):
+            opened(whole[:size])
+    rng = np.random.default_rng(1)
+    for _ in range(15):
+        spoilt = bytearray(whole)
+        spoilt[rng.integers(len(spoilt))] ^= 1 << rng.integers(8)
+        try:  # Not all of these have checksums, and what is not the head may be anything.
+            opened(bytes(spoilt))
+        except leat.Corrupt as error:
+            assert "shard.00001.mds" in str(error)
+    path.write_bytes(whole[:-1])
+    (folder / "index.json").write_text(index)
+    with pytest.raises(leat.Corrupt, match=f"{len(whole) - 1} bytes, and index.json says {len(whole)}"):
+        leat.Dataset.mds(folder, refresh="always")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_more_is_made_than_the_index_says(kind):
+    family = kind.partition(":")[0]
+    zeros = bytes(50 * MIB)
+    small = {"gz": gzip.compress, "bz2": bz2.compress}.get(family) or functools.partial(
+        pyarrow.Codec("brotli" if family == "br" else family).compress, asbytes=True
+    )
+    data = small(zeros)
+    assert _mds_zip.decompress(family, data, len(zeros)) == zeros
+    tracemalloc.start()
+    with pytest.raises(leat.Corrupt):
+        _mds_zip.decompress(family, data, 1000)
+    assert tracemalloc.get_traced_memory()[1] < 10 * MIB
+    tracemalloc.stop()
+    with pytest.raises(leat.Corrupt):
+        _mds_zip.decompress(family, data, len(zeros) + 1)
+
+
+def test_compressed_shards_that_cannot_be_read(folder, monkeypatch):
+    compressed(folder, "zstd")
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "pyarrow", None)
+        with pytest.raises(leat.InvalidArgument, match="zstd need pyarrow.*pip install pyarrow"):
+            leat.Dataset(folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(_mds, "_MOST_ZIPPED_BYTES", 1000)
+        with pytest.raises(leat.InvalidArgument, match="shard.00000.mds.*smaller size_limit="):
+            leat.Dataset(folder)
+    change_index(folder, lambda shards: shards[0].update(compression="lzma"))
+    with pytest.raises(leat.InvalidArgument, match="'lzma', and Leat reads br, bz2, gz, snappy, zstd"):
+        leat.Dataset.mds(folder)
+    change_index(folder, lambda shards: shards[0].update(compression=None))
+    with pytest.raises(leat.Corrupt, match="shard 0: its compression is None"):
+        leat.Dataset.mds(folder)
+    change_index(folder, lambda shards: shards[0].update(compression="zstd", zip_data=shards[1]["zip_data"]))
+    with pytest.raises(leat.Corrupt, match="twice"):
+        leat.Dataset.mds(folder)
 
 
 def test_other_formats_and_nothing(folder):

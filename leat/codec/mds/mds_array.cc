@@ -107,8 +107,8 @@ Result<NpyHeader> read_mds_array(std::span<const std::byte> encoded,
     const std::uint64_t side = little_endian(encoded.subspan(at, side_bytes));
     // No larger one fits, and none is negative.
     if (side == 0 || side > encoded.size()) {
-      return corrupt(fmt::format("side {} is {}, in {} bytes", i, side,
-                                 encoded.size()));
+      return corrupt(
+          fmt::format("side {} is {}, in {} bytes", i, side, encoded.size()));
     }
     header.shape.push_back(static_cast<std::int64_t>(side));
   }

@@ -38,8 +38,8 @@ TEST(MdsArrayTest, ReadsTypeAndShapeOfEachWidth) {
     const std::size_t side_bytes = std::size_t{1} << width;
     std::string bytes(1, static_cast<char>(4 | width));
     bytes += "\x05"s + std::string(side_bytes - 1, '\0');
-    const auto wide = read_mds_array(
-        as_bytes(bytes + std::string(20, 'x')), kInt32);
+    const auto wide =
+        read_mds_array(as_bytes(bytes + std::string(20, 'x')), kInt32);
     ASSERT_TRUE(wide) << wide.error().message();
     EXPECT_THAT(wide->shape, ElementsAre(5));
     EXPECT_EQ(wide->data_offset, 1 + side_bytes);
