@@ -13,6 +13,7 @@
 #include "leat/codec/image/image.h"
 #include "leat/codec/json/json_path.h"
 #include "leat/codec/json/json_rows.h"
+#include "leat/codec/mds/mds_array.h"
 #include "leat/pipeline/ops/augment_ops.h"
 #include "leat/pipeline/ops/weights.h"
 #include "leat/pipeline/program/program.h"
@@ -163,6 +164,11 @@ struct LoadNpyOp {
   Joining joining = Joining::kStack;
 };
 
+struct LoadMdsArrayOp {
+  std::optional<MdsItems> items;  ///< None: each array says its type.
+  Joining joining = Joining::kStack;
+};
+
 /// The numbers of a box: corners, or one corner or the middle and the size.
 enum class BoxFormat : std::uint8_t { kXyxy, kXywh, kCxcywh };
 
@@ -218,7 +224,8 @@ using OpParams = std::variant<
     FunctionOp, PadToOp, ParseBoxesOp, ParseKeypointsOp, RandomVerticalFlipOp,
     RandomColourOp, GrayscaleOp, GaussianBlurOp, PictureOpParams,
     RandomRotationOp, RandomAffineOp, RandAugmentOp, AutoAugmentOp,
-    TrivialAugmentWideOp, AugMixOp, LetterboxOp, ManyCropsOp, ParseFeatureOp>;
+    TrivialAugmentWideOp, AugMixOp, LetterboxOp, ManyCropsOp, ParseFeatureOp,
+    LoadMdsArrayOp>;
 
 /// An op that passed all checks that need no field.
 struct Op {

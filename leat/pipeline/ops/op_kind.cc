@@ -24,6 +24,7 @@ struct KindOf {
   OpKind operator()(const ParseJsonOp&) const { return OpKind::kReads; }
   OpKind operator()(const LoadNpyOp&) const { return OpKind::kReads; }
   OpKind operator()(const ParseFeatureOp&) const { return OpKind::kReads; }
+  OpKind operator()(const LoadMdsArrayOp&) const { return OpKind::kReads; }
   OpKind operator()(const ParseBoxesOp&) const { return OpKind::kReads; }
   OpKind operator()(const ParseKeypointsOp&) const { return OpKind::kReads; }
 
@@ -142,6 +143,7 @@ struct ForLabels {
   void operator()(ParseJsonOp&) const {}
   void operator()(LoadNpyOp&) const {}
   void operator()(ParseFeatureOp&) const {}
+  void operator()(LoadMdsArrayOp&) const {}
   void operator()(ParseBoxesOp&) const {}
   void operator()(ParseKeypointsOp&) const {}
   void operator()(RandomColourOp&) const {}

@@ -163,6 +163,13 @@ constexpr std::array kParseFeature = {
               "float32, as they are stored"},
     ParamInfo{"ragged", kFlag, "false", "lists may differ in length"},
 };
+constexpr std::array kLoadMdsArray = {
+    ParamInfo{"dtype", kText, "null",
+              "uint8 to uint64, int8 to int64 or float16 to float64, as the "
+              "column says; default: each array says it"},
+    ParamInfo{"ragged", kFlag, "false",
+              "arrays may differ in their first dimension"},
+};
 constexpr std::array kCommon = {
     ParamInfo{"field", kText, R"("")",
               "the field to work on; default: all that the op is for"},
@@ -205,6 +212,8 @@ constexpr std::array kOps = {
     OpInfo{"load_npy", "an array as numpy.save writes it", kLoadNpy, "field"},
     OpInfo{"parse_feature", "the numbers of a feature of a tf.train.Example",
            kParseFeature, "field"},
+    OpInfo{"load_mds_array", "an array of a column ndarray of MDS",
+           kLoadMdsArray, "field"},
     OpInfo{"python", "a function of yours (in Python alone)", kPython, "field"},
     OpInfo{"random_vertical_flip", "mirror some, top to bottom",
            augment_table::kOnlyP},
