@@ -69,6 +69,7 @@ class ChainBuilder {
       LEAT_TRY_VOID(check_draws(joined));
     }
     LEAT_TRY_VOID(check_function_draws(chains_));
+    LEAT_TRY_VOID(check_filters(chains_));
     return std::move(chains_);
   }
 

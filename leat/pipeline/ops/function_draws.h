@@ -13,4 +13,9 @@ namespace leat {
 /// of bytes, have such functions, and neither is `independent`.
 Result<void> check_function_draws(const std::vector<Chain>& chains);
 
+/// A function that skips samples has to skip the same ones in every epoch.
+///
+/// Errors: kInvalidArgument: an op before such a function draws
+Result<void> check_filters(const std::vector<Chain>& chains);
+
 }  // namespace leat
