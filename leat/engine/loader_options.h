@@ -82,6 +82,10 @@ struct LoaderOptions {
   bool has_collate = false;
   bool ids = false;  ///< Adds `index`, `key` and, if padded, `valid`.
   OnError on_error = OnError::kRaise;
+  /// The names of functions that skip samples, and skip the same ones in every
+  /// run: their answers are kept. Such a function fails with kSkipped and its
+  /// name.
+  std::vector<std::string> recorded_filters;
   bool hashes = true;  ///< Order and content hashes in stats().
   /// Logs what an epoch of a second or more has waited for.
   bool tells_verdict = true;

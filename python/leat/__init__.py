@@ -24,6 +24,7 @@ from leat.errors import (
     NotFound,
     PermissionDenied,
     ResourceExhausted,
+    Skipped,
     Throttled,
     Unavailable,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "ResourceExhausted",
     "Shuffle",
     "SizeBuckets",
+    "Skipped",
     "StorageOptions",
     "Throttled",
     "Unavailable",

@@ -164,6 +164,7 @@ class Loader:
             "ids": ids,
             "collates": self._delivery.collates,
             "on_error": str(on_error),
+            "recorded_filters": [op.name for op in self._delivery.ops if isinstance(op, _ops.Filter) and op.name],
             **files_of(trace),
             "memory": None if memory is None else str(memory),
             "cache": options_of(cache, world_size),

@@ -226,6 +226,7 @@ LoaderOptions options_of(const py::dict& given) {
   get("ids", options.ids);
   get("collates", options.has_collate);
   options.on_error = on_error_of(py::cast<std::string>(given["on_error"]));
+  get("recorded_filters", options.recorded_filters);
   get("hashes", options.hashes);
   if (!given["memory"].is_none()) {
     options.memory_bytes =

@@ -692,11 +692,31 @@ def test_substitutes_are_said_first_by_name_and_then_by_number(tmp_path, said):
         next(iter(loader))
         then = said(logging.WARNING)
 
-    for epoch, lines in ((0, first), (1, then[:2])):
-        named, counted = lines
-        assert f"epoch {epoch}: sample 3 \"ant/00003.png\": " in named and "comes in its place" in named
-        assert f"epoch {epoch}: {3 if epoch == 0 else 2} of {30 if epoch == 0 else 10} samples were bad" in counted
-    assert "epoch 2: sample 3" in then[2] and len(then) == 3
+    named, counted = first[:-1], first[-1]
+    for number, line in zip((3, 4, 17), sorted(named, key=lambda line: "00017" in line)):
+        assert f"sample {number} \"" in line and f"{number:05}.png\": " in line
+        assert "another sample of the epoch takes its place" in line
+    assert len(named) == 3 and "epoch 0: 3 of 30 samples were bad" in counted
+    # Each is named once; the next epochs do not read it.
+    assert then == [line for line in then if "of 10 samples were bad" in line] and len(then) == 1
+
+
+def test_bad_samples_of_an_earlier_run_are_said_at_the_start(tmp_path, said):
+    make_pictures(tmp_path / "set", 30)
+    (path,) = (tmp_path / "set").glob("*/00003.png")
+    path.write_bytes(b"no picture")
+    options = {"train": False, "batch_size": 10, "ops": [DecodeImage()], "on_error": "substitute"}
+    take(load(tmp_path / "set", **options))
+    said(logging.WARNING)
+
+    loader = load(tmp_path / "set", **options)
+    (line,) = said(logging.WARNING)
+    assert "1 samples are known to be bad and are passed over" in line and ".tsv names them" in line
+    take(loader)
+    assert [line for line in said(logging.WARNING) if "sample 3" in line] == []
+    # Without on_error, it is read, and raises.
+    with pytest.raises(leat.Corrupt, match="00003.png"):
+        take(load(tmp_path / "set", train=False, batch_size=10, ops=[DecodeImage()]))
 
 
 def test_nothing_is_said_of_a_dataset_that_is_whole(pictures, said):

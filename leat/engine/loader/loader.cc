@@ -65,6 +65,7 @@ Result<Loader::Iteration> Loader::begin() {
   } else if (m.position.has_ended || m.position.failure) {
     old = m.jump_to(m.position.epoch, m.position.at);
   }
+  m.opened.quarantine->look();  // Other ranks may have found some.
   LEAT_TRY_VOID(m.runs->open(m.position, unused));
   m.account->begin_epoch(m.position.epoch, entered,
                          m.opened.thread_times(m.job));

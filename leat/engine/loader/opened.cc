@@ -160,6 +160,20 @@ Result<void> Opened::open_cache(Job& job, const Schedule& schedule,
   return {};
 }
 
+void Opened::open_quarantine(const Job& job, const std::string& url,
+                             const Env& env) {
+  const LoaderOptions& options = job.options;
+  const bool passes_bad = options.on_error == OnError::kSubstitute;
+  const bool is_asked = passes_bad || !options.recorded_filters.empty();
+  quarantine = std::make_unique<Quarantine>(QuarantineOptions{
+      .path = is_asked ? quarantine_path(job.data_digest, env) : "",
+      .url = url,
+      .passes_bad = passes_bad,
+      .filters = options.recorded_filters});
+  quarantine->look();
+  if (job.rank.rank == 0) quarantine->introduce();
+}
+
 void Opened::open_memory(const Job& job, const RankLimits& mine,
                          std::size_t most_threads) {
   const std::uint64_t for_decoders = decoders_bytes(job, mine);
@@ -216,6 +230,7 @@ RunContext context_over(const Job& job, Opened& opened, DecodedForm* decoded,
       .scratch = opened.scratch,
       .shapes = opened.shapes,
       .part_bytes = opened.part_bytes,
+      .excluded = opened.quarantine->samples(),
       .said_no_room = &opened.said_no_room,
       .can_read_alone =
           piece_bytes_of(catalogue) == BlockMap::kDefaultPieceBytes,

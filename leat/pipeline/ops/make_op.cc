@@ -268,7 +268,8 @@ OpParams python(ParamReader& params) {
   return FunctionOp{.function = nullptr,
                     .joining = joining_in(params),
                     .fields = params.names("fields"),
-                    .draws = params.flag("draws")};
+                    .draws = params.flag("draws"),
+                    .filters = params.flag("filters")};
 }
 
 using MakeParams = OpParams (*)(ParamReader&);

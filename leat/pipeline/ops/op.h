@@ -199,6 +199,8 @@ struct FunctionOp {
   /// For an op on several fields, which is part of each one's chain.
   std::vector<std::string> fields;
   bool draws = false;
+  /// It skips samples, always the same ones.
+  bool filters = false;
 };
 
 /// Pads a batch; the last op of its field.

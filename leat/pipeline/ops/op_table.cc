@@ -111,6 +111,7 @@ constexpr std::array kPython = {
               "the first dimension may differ from sample to sample"},
     ParamInfo{"fields", kNames, "[]", "several fields, instead of one"},
     ParamInfo{"draws", kFlag, "false", "it takes an rng"},
+    ParamInfo{"filters", kFlag, "false", "it skips samples"},
     kIndependent,
 };
 constexpr std::array kParseInt = {

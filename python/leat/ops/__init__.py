@@ -90,7 +90,7 @@ from leat.ops._parse import (
     ParseKeypoints,
     ParseText,
 )
-from leat.ops._python import Python
+from leat.ops._python import Filter, Python
 
 __all__ = [
     "IMAGENET_MEAN",
@@ -105,6 +105,7 @@ __all__ = [
     "DecodeImage",
     "DecodeMask",
     "Documents",
+    "Filter",
     "FiveCrop",
     "GaussianBlur",
     "Grayscale",
