@@ -65,18 +65,18 @@ class Introduction:
         if state["shuffle"] != "none" and self._knows_end:
             order += f", seed {state['seed']}"
         parts = [_what(dataset), _who(loader), self._tail(rest, step), order]
-        _once(logging.INFO, f"{self._name}: {'; '.join(filter(None, parts))}")
+        once(logging.INFO, f"{self._name}: {'; '.join(filter(None, parts))}")
         for text in self._of_ops:
-            _once(logging.WARNING, f"{self._name}: {text}")
+            once(logging.WARNING, f"{self._name}: {text}")
         if self._drops_unasked and samples and rest > _MUCH * samples:
-            _once(
+            once(
                 logging.WARNING,
                 f"{self._name}: each epoch leaves out {rest:,} of {samples:,} samples "
                 f"({100 * rest / samples:.0f} %), which do not fill a step of {step:,}: drop_last=True "
                 "says that this is meant, drop_last=False or train=False keeps them",
             )
         if self._pads and rest and "valid" not in loader._native.field_names:
-            _once(
+            once(
                 logging.WARNING,
                 f"{self._name}: drop_last=\"pad\" fills each epoch's last step with {step - rest:,} samples "
                 'that come twice, and nothing in a batch tells which: name "valid" in fields=, '
@@ -159,7 +159,8 @@ def blended_labels(ops: Sequence[Op]) -> str:
     return ""
 
 
-def _once(level: int, text: str) -> None:
+def once(level: int, text: str) -> None:
+    """Logs the line, unless this process has logged the same before."""
     if text not in _said:
         _said.add(text)
         logger.log(level, "%s", text)
@@ -205,5 +206,7 @@ def _who(loader: Any) -> str:
     tasks = os.environ.get("SLURM_NTASKS", "1")
     if loader.world_size == 1 and tasks.isdigit() and int(tasks) > 1:
         said += f" (Slurm's job has {tasks} tasks, but srun did not start this process)"
+    if loader._mesh is not None:
+        said += f" ({loader._mesh.processes} processes: {loader._mesh._words})"
     return said
 
