@@ -45,6 +45,10 @@ struct LoaderOptions {
   std::uint64_t batch_size = 0;
   /// The rank of this process; nullopt asks the launcher's environment.
   std::optional<Rank> rank;
+  /// This process among all of the job, if that is not its rank: the processes
+  /// of tensor, pipeline or context parallelism have one rank. Nullopt: each
+  /// rank is a process, of the same number.
+  std::optional<Rank> process = std::nullopt;
 
   ShuffleChoice shuffle = ShuffleChoice::kAuto;
   /// Draws samples by weight, with replacement; null: no such draws. `shuffle`

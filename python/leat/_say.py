@@ -98,13 +98,13 @@ class Introduction:
             if state["shuffle"] != "none" and self._has_seed:
                 order += f", seed {state['seed']}"
             parts = [_what(loader._known_dataset()), _who(loader), tail, order]
-            _once(logging.INFO, f"{self._name}: {'; '.join(filter(None, parts))}")
+            once(logging.INFO, f"{self._name}: {'; '.join(filter(None, parts))}")
             for text in self._of_ops:
-                _once(logging.WARNING, f"{self._name}: {text}")
+                once(logging.WARNING, f"{self._name}: {text}")
             self._has_said_line = True
         elif length is not None and not self._has_said_tail:
             parts = [_counted(length.total, "sample", "samples"), tail]
-            _once(logging.INFO, f"{self._name}: {'; '.join(filter(None, parts))}")
+            once(logging.INFO, f"{self._name}: {'; '.join(filter(None, parts))}")
         if length is not None:
             self._has_said_tail = True
             # Epochs of a sampler may differ in length.
@@ -127,7 +127,7 @@ class Introduction:
                 "or give ids=True"
             )
         if text:
-            _once(logging.WARNING, f"{self._name}: {text}")
+            once(logging.WARNING, f"{self._name}: {text}")
         return bool(text)
 
     def _tail(self, length: Length) -> str:
@@ -256,7 +256,8 @@ def blended_labels(ops: Sequence[Op]) -> str:
     return ""
 
 
-def _once(level: int, text: str) -> None:
+def once(level: int, text: str) -> None:
+    """Logs the line, unless this process has logged the same before."""
     if text not in _said:
         _said.add(text)
         logger.log(level, "%s", text)
@@ -306,5 +307,7 @@ def _who(loader: Any) -> str:
     tasks = os.environ.get("SLURM_NTASKS", "1")
     if loader.world_size == 1 and tasks.isdigit() and int(tasks) > 1:
         said += f" (Slurm's job has {tasks} tasks, but srun did not start this process)"
+    if loader._mesh is not None:
+        said += f" ({loader._mesh.processes} processes: {loader._mesh._words})"
     return said
 

@@ -206,6 +206,10 @@ def test_how_to_pack(bucket):
     assert page["tokens"].shape == (4, 4096)
 
 
+def test_how_to_train_on_many_processes(bucket):
+    run_page("howto/parallelism.md")
+
+
 def test_how_to_call_your_own_functions(pictures):
     page: dict = {}
     run_page("howto/your-own-functions.md", into=page)

@@ -57,6 +57,9 @@ RankRun readers_of(const Job& job) {
   const Rank local = job.local;
   RankRun readers{
       .first = rank.rank, .count = 1, .world_size = rank.world_size};
+  // Processes of other numbers than their ranks have ranks that nobody knows
+  // here: those that share a cache say what they read.
+  if (job.options.process) return readers;
   if (local.world_size > 1 && rank.rank >= local.rank &&
       rank.rank - local.rank + local.world_size <= rank.world_size) {
     readers.first = rank.rank - local.rank;
