@@ -26,7 +26,7 @@ from leat._moved import MOVED
 from leat._pack import Pack
 from leat._packed import PackedOrder, PackRows, lengths_of, shuffled
 from leat._ranks import check_place, pace_of, place_of
-from leat._say import Introduction, classes_met, shown
+from leat._say import Introduction, LeftBehind, classes_met, shown
 from leat._shuffle import DropLast, Order, Sampler, Shuffled, order_of
 from leat._storage import StorageOptions, checked_storage, native_storage
 from leat._talk import Talk, Topic
@@ -191,7 +191,10 @@ class Loader:
         if order.pack is not None:
             self._sampled = _order.Sampled(self._in_rows(order, order.pack))
         self._introduction: Introduction | None = None
+        self._left_behind: LeftBehind | None = None
+        """Until the first batch."""
         if self._native.rank == 0:
+            self._left_behind = LeftBehind(url, self._delivery.ops)
             drawn_by = _drawn_by(order, self._options["seed"])
             self._introduction = Introduction(url, self._options, drawn_by=drawn_by, ops=self._delivery.ops)
             if self._dataset is not None:
@@ -468,6 +471,9 @@ class Loader:
         return packed
 
     def _to_batch(self, fields: list[tuple[str, Any]], place: tuple[int, ...]) -> Batch:
+        if self._left_behind is not None:
+            self._left_behind.meet(fields)
+            self._left_behind = None
         dtypes = {} if self._dataset is None else self._dataset._dtypes
         return self._delivery.batch_of(fields, dtypes, place)
 
