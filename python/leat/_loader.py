@@ -27,7 +27,7 @@ from leat._moved import MOVED
 from leat._pack import Pack
 from leat._packed import PackedOrder, PackRows, lengths_of, shuffled
 from leat._ranks import check_place, pace_of, place_of
-from leat._say import Introduction, classes_met, drops_last, shown
+from leat._say import Introduction, LeftBehind, classes_met, drops_last, shown
 from leat._shuffle import DropLast, Order, Sampler, Shuffled, order_of
 from leat._storage import StorageOptions, checked_storage, native_storage
 from leat._talk import Talk, Topic
@@ -207,7 +207,10 @@ class Loader:
         if mesh is not None:
             self._process, self._processes = mesh.process, mesh.processes
         self._introduction: Introduction | None = None
+        self._left_behind: LeftBehind | None = None
+        """Until the first batch."""
         if self._process == 0:
+            self._left_behind = LeftBehind(url, self._delivery.ops)
             drawn_by = _drawn_by(order, self._options["seed"])
             self._introduction = Introduction(
                 url, self._options, drawn_by=drawn_by, is_end_said=drop_last is not None, ops=self._delivery.ops
@@ -503,6 +506,9 @@ class Loader:
         return self._mesh is not None and not self._mesh.needs_data
 
     def _to_batch(self, fields: list[tuple[str, Any]], place: tuple[int, ...]) -> Batch:
+        if self._left_behind is not None:
+            self._left_behind.meet(fields)
+            self._left_behind = None
         dtypes = {} if self._dataset is None else self._dataset._dtypes
         return self._delivery.batch_of(fields, dtypes, place)
 

@@ -14,10 +14,16 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from leat.ops import (
+    AugMix,
+    AutoAugment,
+    CenterCrop,
     DecodeImage,
     DecodeMask,
+    FiveCrop,
+    Letterbox,
     LoadNpy,
     Op,
+    Pad,
     ParseBoxes,
     ParseFloat,
     ParseInt,
@@ -25,6 +31,16 @@ from leat.ops import (
     ParseKeypoints,
     ParseText,
     Python,
+    RandAugment,
+    RandomAffine,
+    RandomCrop,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+    RandomRotation,
+    RandomVerticalFlip,
+    Resize,
+    TenCrop,
+    TrivialAugmentWide,
 )
 
 logger = logging.getLogger("leat")
@@ -254,6 +270,58 @@ def blended_labels(ops: Sequence[Op]) -> str:
                     "label. If its numbers are brightness, this is as it should be"
                 )
     return ""
+
+
+_MOVERS = (
+    AugMix, AutoAugment, CenterCrop, FiveCrop, Letterbox, Pad, RandAugment, RandomAffine, RandomCrop,
+    RandomHorizontalFlip, RandomResizedCrop, RandomRotation, RandomVerticalFlip, Resize, TenCrop, TrivialAugmentWide,
+)  # fmt: skip
+"""Ops after which a pixel may lie elsewhere in a picture."""
+
+
+class LeftBehind:
+    """Arrays of `LoadNpy` that stay as they are while an op moves the pictures of their sample.
+
+    Args:
+        url: what the loader reads.
+        ops: of the loader.
+    """
+
+    def __init__(self, url: str, ops: Sequence[Op]) -> None:
+        pictures = [op for op in ops if isinstance(op, (DecodeImage, DecodeMask))]
+        names = {op._to or ("mask" if isinstance(op, DecodeMask) else "image") for op in pictures}
+        movers = [op for op in ops if isinstance(op, _MOVERS) and (op._field is None or op._field in names)]
+        moved_by_user = {name for op in ops if isinstance(op, Python) for name in op.fields}
+        self._name = shown(url)
+        self._picture = next((op._to or "image" for op in pictures if isinstance(op, DecodeImage)), "mask")
+        self._mover = movers[0] if pictures and movers else None
+        self._readers: dict[str, LoadNpy] = {}
+        for op in ops if self._mover else ():
+            name = op._to or op._field or "npy"
+            if isinstance(op, LoadNpy) and name not in moved_by_user:
+                self._readers[name] = op
+
+    def meet(self, fields: Sequence[tuple[str, Any]]) -> None:
+        """Warns of those among the engine's first fields that have a height and a width."""
+        for name, value in fields:
+            reader = self._readers.pop(name, None)
+            if reader is None:
+                continue
+            values, shapes = (value[0], value[2]) if isinstance(value, tuple) else (value, None)
+            dimensions = values.ndim - (0 if isinstance(value, tuple) else 1) if shapes is None else shapes.shape[1]
+            if dimensions < 2:
+                continue
+            if dimensions == 2 and values.dtype.kind in "iub":
+                remedy = f"DecodeMask({(reader._field or name)!r}) reads it as a mask, which moves with its picture"
+            else:
+                remedy = f"move both in one function, Python(…, fields=({self._picture!r}, {name!r})), in its place"
+            once(
+                logging.WARNING,
+                f"{self._name}: {self._mover!r} moves the pixels of {self._picture!r}, and {name!r}, which "
+                f"{reader!r} reads, stays as it is: {remedy}. If the array is no map of the picture, this is as "
+                "it should be",
+            )
+        self._readers.clear()
 
 
 def once(level: int, text: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import collections
 import importlib
 import importlib.util
+import io
 import logging
 import os
 import pathlib
@@ -871,6 +872,38 @@ def test_labels_that_are_read_as_a_picture_and_blended_are_warned_of(tmp_path, s
     told = [text for text in said(logging.WARNING) if "named like labels" in text]
     assert len(told) == warnings
     assert all("DecodeMask" in text and "blends pixels (bilinear)" in text for text in told)
+
+
+CROP = leat.ops.RandomCrop(6)
+
+
+def npy(array) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(("ops", "remedy"), [
+    ([leat.ops.LoadNpy("map.npy", to="map"), CROP], "DecodeMask('map.npy')"),
+    ([leat.ops.LoadNpy("map.npy", to="map"), leat.ops.RandomHorizontalFlip()], "DecodeMask('map.npy')"),
+    ([leat.ops.LoadNpy("map.npy", to="map", ragged=True), CROP], "DecodeMask('map.npy')"),
+    ([leat.ops.LoadNpy("depth.npy"), leat.ops.Resize((6, 6))], "fields=('image', 'depth.npy')"),
+    ([leat.ops.LoadNpy("depth.npy"), leat.ops.RandAugment()], "fields=('image', 'depth.npy')"),
+    ([leat.ops.LoadNpy("vector.npy"), CROP], None),
+    ([leat.ops.LoadNpy("map.npy"), leat.ops.ColorJitter(0.2)], None),
+    ([leat.ops.DecodeMask("map.npy"), CROP], None),
+    ([leat.ops.LoadNpy("map.npy", to="map"), CROP, Python(lambda image, map: (image, map), fields=("image", "map"))], None),
+], ids=repr)  # fmt: skip
+def test_an_array_that_stays_behind_its_picture_is_warned_of(tmp_path, said, ops, remedy):
+    arrays = {"map": np.zeros((10, 12), np.uint8), "depth": np.zeros((10, 12), np.float32), "vector": np.zeros(9)}
+    members = [(f"0.{name}.npy", npy(array)) for name, array in arrays.items()]
+    write(tmp_path / "0.tar", tar_of([("0.png", encoded(pixels(1))), *members]))
+    for _ in range(2):
+        take(leat.Loader(str(tmp_path), batch_size=1, train=False, ops=[DecodeImage("png"), *ops]))
+
+    told = [text for text in said(logging.WARNING) if "stays as it is" in text]
+    assert len(told) == (remedy is not None)
+    assert all(remedy in text and repr(ops[-1]) in text and repr(ops[0]) in text for text in told)
 
 
 # --- calls that cannot be meant ---------------------------------------------

@@ -265,7 +265,10 @@ Result<void> Loader::load_state(std::string_view json) {
   const MutexLock lock(m.mutex);
   LEAT_TRY_VOID(m.check_open());
   LEAT_TRY(const LoaderState state, parse_state(json));
-  LEAT_TRY_VOID(check_compatible(state, m.state_now()));
+  const EarlierData earlier = m.schedule->dataset().kept_as.empty()
+                                  ? EarlierData::kNoneIsKept
+                                  : EarlierData::kSomeIsKept;
+  LEAT_TRY_VOID(check_compatible(state, m.state_now(), earlier));
   LEAT_TRY_VOID(m.check_left_behind(state));
   if (m.job.options.batch_size != 0) LEAT_TRY_VOID(m.take_batch_of(state));
   if (m.schedule->catalogue() != nullptr) {

@@ -181,7 +181,7 @@ constexpr std::array kOps = {
     OpInfo{"decode_image", "JPEG, PNG, WebP or TIFF to an array named image",
            kDecodeImage},
     OpInfo{"decode_mask",
-           "PNG or TIFF to labels: grey values, or a palette's indices",
+           "PNG, TIFF or .npy to labels: grey values, indices, numbers",
            kDecodeMask, "field"},
     OpInfo{"resize", "change the size, antialiased", kResize},
     OpInfo{"center_crop", "cut out the middle; pad with black if too small",

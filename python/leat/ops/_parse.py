@@ -223,6 +223,8 @@ class LoadNpy(Op):
     int64, uint8 to uint64, float16 to float64, complex64 or complex128. The first sample
     decides shape and type; a sample that differs raises, and the error names both keys.
 
+    No op moves an array with a picture. `DecodeMask` reads a mask in a .npy, which moves.
+
     Raises `leat.InvalidArgument` for arrays in Fortran order, for big-endian arrays, and
     for arrays of Python objects, structures, texts or dates. A file that is damaged, or
     holds more than one array, is a bad sample.
