@@ -1,5 +1,6 @@
-// make_value_seeds FOLDER: writes what npy_fuzz, npy_mask_fuzz, mds_array_fuzz, json_fuzz,
-// json_rows_fuzz, text_fuzz and reply_fuzz start from, into a folder for each.
+// make_value_seeds FOLDER: writes what npy_fuzz, npy_mask_fuzz, mds_array_fuzz,
+// json_fuzz, json_rows_fuzz, text_fuzz and reply_fuzz start from, into a folder
+// for each.
 
 #include <filesystem>
 #include <fstream>

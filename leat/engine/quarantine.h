@@ -55,7 +55,7 @@ class Quarantine {
   const QuarantineOptions options_;
   OwnedFd to_read_;
   std::uint64_t read_bytes_ = 0;
-  std::string rest_;          // Of a line that is not whole yet.
+  std::string rest_;          // The begin of a line that is not whole yet.
   OwnedFd to_write_;          // Under the lock of `samples_`.
   bool is_hopeless_ = false;  // Likewise: there is no file.
   std::uint64_t told_ = 0;    // Likewise.

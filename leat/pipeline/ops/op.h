@@ -219,15 +219,16 @@ struct PictureOpParams {
   bool is_on_array = false;
 };
 
-using OpParams = std::variant<
-    DecodeImageOp, ResizeOp, CenterCropOp, RandomResizedCropOp,
-    RandomHorizontalFlipOp, RandomCropOp, PadOp, ColorJitterOp, NormalizeOp,
-    CastOp, ParseIntOp, ParseFloatOp, ParseTextOp, ParseJsonOp, LoadNpyOp,
-    FunctionOp, PadToOp, ParseBoxesOp, ParseKeypointsOp, RandomVerticalFlipOp,
-    RandomColourOp, GrayscaleOp, GaussianBlurOp, PictureOpParams,
-    RandomRotationOp, RandomAffineOp, RandAugmentOp, AutoAugmentOp,
-    TrivialAugmentWideOp, AugMixOp, LetterboxOp, ManyCropsOp, ParseFeatureOp,
-    LoadMdsArrayOp>;
+using OpParams =
+    std::variant<DecodeImageOp, ResizeOp, CenterCropOp, RandomResizedCropOp,
+                 RandomHorizontalFlipOp, RandomCropOp, PadOp, ColorJitterOp,
+                 NormalizeOp, CastOp, ParseIntOp, ParseFloatOp, ParseTextOp,
+                 ParseJsonOp, LoadNpyOp, FunctionOp, PadToOp, ParseBoxesOp,
+                 ParseKeypointsOp, RandomVerticalFlipOp, RandomColourOp,
+                 GrayscaleOp, GaussianBlurOp, PictureOpParams, RandomRotationOp,
+                 RandomAffineOp, RandAugmentOp, AutoAugmentOp,
+                 TrivialAugmentWideOp, AugMixOp, LetterboxOp, ManyCropsOp,
+                 ParseFeatureOp, LoadMdsArrayOp>;
 
 /// An op that passed all checks that need no field.
 struct Op {
