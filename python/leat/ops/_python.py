@@ -189,9 +189,10 @@ class Filter(Python):
         super().__init__(_Keep(function, name), field=field, fields=fields, workers=workers)
         self._params["filters"] = True
         self.name = name
+        self._called = getattr(function, "__qualname__", repr(function))
 
     def __repr__(self) -> str:
-        return f"Filter({getattr(self.function.function, '__qualname__', self.function.function)!s}, name={self.name!r})"
+        return f"Filter({self._called}, name={self.name!r})"
 
 
 class _Keep:
