@@ -17,9 +17,9 @@ before the measured time may be delivered in it. `last_change_s` is when the tun
 
 With --tensorflow, a Python that can import TensorFlow, tf.data reads the same objects
 (bench/tune_tensorflow.py): "tf.data AUTOTUNE" as its guide has it, and "tf.data, calls" with the best number of
-reads at once of three that were tried. Its reads are functions of Python, which run one at a time but for the
-waiting: what that costs is in both. Each has --settle / 3 seconds
-before it is measured. All its bytes are verified first, and its GETs counted at the server.
+reads at once of a sweep, which goes on until its best is inside it (2,048 is the most, or as many as there are
+reads). Its reads are functions of Python, which run one at a time but for the waiting: what that costs is in both.
+Each has --settle / 3 seconds before it is measured. All its bytes are verified first, and its GETs counted at the server.
 
 With --changes: latency 5 -> 80 ms, training four times as fast, and a busy neighbour on
 one core, in mid-run; the rate from 15 s after the change on, over that of the best of the

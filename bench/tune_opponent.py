@@ -19,7 +19,9 @@ import numpy as np
 import leat
 from tune_pipelines import Pipeline
 
-CALLS = (16, 64, 256)
+CALLS = (16, 64, 256)  # The sweep begins with these.
+STEP = 2  # From one number of calls to the next.
+MOST_CALLS = 2048
 
 
 def can_import(python: str) -> bool:
@@ -27,6 +29,21 @@ def can_import(python: str) -> bool:
         return subprocess.run([python, "-c", "import tensorflow"], capture_output=True, check=False).returncode == 0
     except OSError:
         return False
+
+
+def sweep_calls(rate_of: Callable[[int], float], most: int) -> int:
+    """The number of calls at once that is fastest: not the sweep's end, unless that is 1 or the most."""
+    rates = {calls: rate_of(calls) for calls in [c for c in CALLS if c <= most] or [most]}
+    while True:
+        best = max(rates, key=rates.__getitem__)
+        print("tf.data, samples/s by calls:", {n: round(rates[n], 1) for n in sorted(rates)}, f"best at {best}", file=sys.stderr)
+        if best == max(rates) and best < most:
+            more = min(STEP * best, most)
+        elif best == min(rates) and best > 1:
+            more = max(best // STEP, 1)
+        else:
+            return best
+        rates[more] = rate_of(more)
 
 
 def reads_of(pipeline: Pipeline, root: pathlib.Path) -> list[tuple[str, int, int]]:
@@ -125,16 +142,17 @@ class TensorFlow:
     def ways(
         self, settle: float, seconds: float, is_quick: bool
     ) -> tuple[dict[str, Callable[[], dict[str, float]]], dict[str, str]]:
-        """AUTOTUNE, and the best number of calls at once of a few; with the choice in
+        """AUTOTUNE, and the best number of calls at once of a sweep; with the choice in
         words.
 
         No more than there are reads: beyond them the next epoch is read with this one.
         """
-        rates = {}
-        for calls in [c for c in CALLS if c <= max(self._reads, CALLS[0])][: 1 if is_quick else None]:
-            rates[calls] = self._ask(calls=calls, settle=settle / 4, seconds=seconds / 2)["rate"]
-            print(f"tf.data, {calls} calls: {rates[calls]:.1f}/s", file=sys.stderr)
-        best = max(rates, key=rates.__getitem__)
+
+        def rate_of(calls: int) -> float:
+            return float(self._ask(calls=calls, settle=settle / 4, seconds=seconds / 2)["rate"])
+
+        most = min(self._reads, MOST_CALLS)
+        best = min(CALLS[0], most) if is_quick else sweep_calls(rate_of, most)
 
         def way(calls: int | str) -> Callable[[], dict[str, float]]:
             return lambda: {"rate": self._ask(calls=calls, settle=settle, seconds=seconds)["rate"]}

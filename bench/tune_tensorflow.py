@@ -37,7 +37,7 @@ import tensorflow as tf
 
 AUTOTUNE = tf.data.AUTOTUNE
 MODULUS = 1 << 128
-# For calls that wait for the store.
+# For calls that wait for the store; more calls have as many.
 THREADS = 256
 PORTION = 1 << 18
 SHUFFLED = 512  # The samples to shuffle, if a read brings many.
@@ -114,9 +114,9 @@ def normalized(jpeg: tf.Tensor) -> tf.Tensor:
     return (pixels / 255 - 0.5) / 0.5
 
 
-def with_threads() -> tf.data.Options:
+def with_threads(calls: int) -> tf.data.Options:
     options = tf.data.Options()
-    options.threading.private_threadpool_size = THREADS
+    options.threading.private_threadpool_size = max(THREADS, calls)  # AUTOTUNE is below 0.
     return options
 
 
@@ -148,7 +148,7 @@ class Pipeline:
         before = self._reads.ended
         self._digest = 0
         places = self._places().map(lambda *place: tf.numpy_function(self._verified, place, tf.int64), 64)
-        for _ in places.with_options(with_threads()):
+        for _ in places.with_options(with_threads(64)):
             pass
         return {"digest": f"{self._digest:032x}", "gets": self._reads.wait_for_all() - before}
 
@@ -169,7 +169,7 @@ class Pipeline:
         if work:
             samples = samples.map(work, num_parallel_calls=AUTOTUNE, deterministic=False)
         batches = samples.batch(self._spec["batch"], drop_remainder=True).prefetch(AUTOTUNE)
-        return batches.with_options(with_threads())
+        return batches.with_options(with_threads(calls))
 
     def train(self, calls: int, settle: float, seconds: float) -> dict[str, Any]:
         gets = self._reads.ended

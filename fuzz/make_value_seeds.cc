@@ -1,5 +1,6 @@
-// make_value_seeds FOLDER: writes what npy_fuzz, json_fuzz, json_rows_fuzz,
-// text_fuzz and reply_fuzz start from, into a folder for each.
+// make_value_seeds FOLDER: writes what npy_fuzz, npy_mask_fuzz, mds_array_fuzz,
+// json_fuzz, json_rows_fuzz, text_fuzz and reply_fuzz start from, into a folder
+// for each.
 
 #include <filesystem>
 #include <fstream>
@@ -32,6 +33,19 @@ int main(int argc, char** argv) {
   write_seed(
       folder / "npy", "fortran",
       npy("{\"shape\":(4L,), \"fortran_order\":True, \"descr\":\">i8\"}", 32));
+  write_seed(folder / "mds_array", "floats",
+             "\x22\x08\x02\x03" + std::string(24, 'x'));
+  write_seed(folder / "mds_array", "int16",
+             std::string("\x05\x03\x00", 3) + std::string(6, 'x'));
+  // The first byte chooses the sample.
+  write_seed(
+      folder / "npy_mask", "bytes",
+      "a" + npy("{'descr': '|u1', 'fortran_order': False, 'shape': (9, 7), }\n",
+                63));
+  write_seed(
+      folder / "npy_mask", "longs",
+      "b" + npy("{'descr': '<i8', 'fortran_order': False, 'shape': (2, 3), }\n",
+                48));
   write_seed(folder / "json", "object",
              R"({"a": [1, {"b": 2.5}], "b": "\u00e9", "c": [true, null]})");
   write_seed(folder / "json", "nested", R"({"a": {"b": [[1, 2], [3, -4e5]]}})");

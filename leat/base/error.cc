@@ -20,6 +20,8 @@ std::string_view to_string(ErrorCode code) {
       return "ResourceExhausted";
     case ErrorCode::kCorrupt:
       return "Corrupt";
+    case ErrorCode::kSkipped:
+      return "Skipped";
     case ErrorCode::kCancelled:
       return "Cancelled";
     case ErrorCode::kInternal:

@@ -19,6 +19,7 @@ enum class ErrorCode : std::uint8_t {
   kDeadlineExceeded,  ///< Took longer than it was allowed.
   kResourceExhausted,  ///< A budget of ours is full.
   kCorrupt,            ///< Bytes arrived and are wrong.
+  kSkipped,            ///< A function of the user's passes over the sample.
   kCancelled,          ///< We asked it to stop, and it did.
   kInternal,           ///< A bug of ours.
 };

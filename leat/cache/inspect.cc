@@ -59,9 +59,12 @@ bool is_good(const Segment& segment, const RecordEntry& entry) {
          record_crc(entry.key, body.span()) == entry.body_crc;
 }
 
+/// Called with the length of each record that was read.
+using HearBytes = std::function<void(std::uint64_t)>;
+
 /// Counts wrong bodies that have not been dropped in the meantime.
 std::uint64_t count_bad(const Segment& segment, const Alive& alive,
-                        const std::stop_token& stop) {
+                        const HearBytes& read, const std::stop_token& stop) {
   std::vector<std::uint64_t> wrong;
   for (const auto& [offset, entry] : alive) {
     if (stop.stop_requested()) return 0;
@@ -70,6 +73,7 @@ std::uint64_t count_bad(const Segment& segment, const Alive& alive,
     if (offset + entry.length_bytes > end || !is_good(segment, entry)) {
       wrong.push_back(offset);
     }
+    read(entry.length_bytes);
   }
   if (wrong.empty()) return 0;
   Alive now;
@@ -80,7 +84,7 @@ std::uint64_t count_bad(const Segment& segment, const Alive& alive,
 }
 
 SegmentReport inspect(const std::string& path, Bodies bodies, FileOps& ops,
-                      const std::stop_token& stop) {
+                      const HearBytes& read, const std::stop_token& stop) {
   SegmentReport report{.path = path,
                        .allocated_bytes = allocated_bytes_of(path)};
   SegmentFiles::Opened file{
@@ -105,20 +109,37 @@ SegmentReport inspect(const std::string& path, Bodies bodies, FileOps& ops,
   for (const auto& [offset, entry] : alive) {
     report.record_bytes += entry.length_bytes;
   }
-  if (bodies == Bodies::kCheck) report.bad += count_bad(*segment, alive, stop);
+  if (bodies == Bodies::kCheck) {
+    report.bad += count_bad(*segment, alive, read, stop);
+  }
   return report;
 }
 
 }  // namespace
 
-Result<std::vector<SegmentReport>> inspect_cache(const std::string& folder,
-                                                 Bodies bodies, FileOps& ops,
-                                                 const std::stop_token& stop) {
+Result<std::vector<SegmentReport>> inspect_cache(
+    const std::string& folder, Bodies bodies, FileOps& ops,
+    const std::stop_token& stop, const HearInspection& progress) {
   LEAT_TRY(const std::vector<std::string> paths, paths_of(folder));
+  InspectProgress now;
+  for (const std::string& path : paths) {
+    now.all_bytes += allocated_bytes_of(path);
+  }
+  const auto tell = [&](std::uint64_t done_bytes) {
+    if (progress)
+      progress({std::min(done_bytes, now.all_bytes), now.all_bytes});
+  };
   std::vector<SegmentReport> reports;
   reports.reserve(paths.size());
   for (const std::string& path : paths) {
-    reports.push_back(inspect(path, bodies, ops, stop));
+    tell(now.done_bytes);
+    std::uint64_t of_segment = 0;
+    const auto read = [&](std::uint64_t bytes) {
+      of_segment += bytes;
+      tell(now.done_bytes + of_segment);
+    };
+    reports.push_back(inspect(path, bodies, ops, read, stop));
+    now.done_bytes += reports.back().allocated_bytes;
     if (stop.stop_requested()) {
       return Error(ErrorCode::kCancelled, "looking at the cache was stopped");
     }

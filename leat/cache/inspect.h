@@ -27,6 +27,14 @@ struct SegmentReport {
 
 enum class Bodies : std::uint8_t { kTrust, kCheck };
 
+/// The progress of inspect_cache(). Segments count by their size on disk.
+struct InspectProgress {
+  std::uint64_t done_bytes = 0;
+  std::uint64_t all_bytes = 0;
+};
+/// Called on the caller's thread, often. May be empty.
+using HearInspection = std::function<void(const InspectProgress&)>;
+
 /// Reports each segment of a folder, in the order of their names; with kCheck,
 /// reads every record and counts those with a wrong checksum. Jobs may continue
 /// in the meantime: a record that is dropped during the read does not count as
@@ -36,9 +44,9 @@ enum class Bodies : std::uint8_t { kTrust, kCheck };
 ///   kNotFound   there is no such folder
 ///   kPermissionDenied  it cannot be listed
 ///   kCancelled  `stop` fired first
-Result<std::vector<SegmentReport>> inspect_cache(const std::string& folder,
-                                                 Bodies bodies, FileOps& ops,
-                                                 const std::stop_token& stop);
+Result<std::vector<SegmentReport>> inspect_cache(
+    const std::string& folder, Bodies bodies, FileOps& ops,
+    const std::stop_token& stop, const HearInspection& progress = {});
 
 struct ClearReport {
   std::uint64_t removed = 0;          ///< Segments.

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "leat/base/buffer.h"
 #include "leat/base/units.h"
@@ -53,6 +54,19 @@ TEST_F(InspectTest, TellsWhatASegmentHolds) {
   EXPECT_EQ(found->front().record_bytes, 30u);
   EXPECT_EQ(found->front().bad, 0u);
   EXPECT_FALSE(found->front().is_in_use);
+}
+
+TEST_F(InspectTest, TellsHowFarItIs) {
+  put_three();
+  std::vector<InspectProgress> told;
+  const auto hear = [&](const InspectProgress& now) { told.push_back(now); };
+
+  ASSERT_TRUE(inspect_cache(folder_, Bodies::kCheck, ops_, {}, hear));
+
+  ASSERT_EQ(told.size(), 4u);  // The segment, and each of its records.
+  EXPECT_EQ(told[0].done_bytes, 0u);
+  EXPECT_EQ(told[3].done_bytes, 30u);
+  EXPECT_GE(told[3].all_bytes, 30u);
 }
 
 TEST_F(InspectTest, CountsBodiesThatAreWrong) {

@@ -11,6 +11,7 @@
 #include "leat/base/units.h"
 #include "leat/cache/inspect.h"
 #include "leat/cli/commands.h"
+#include "leat/cli/progress_line.h"
 
 namespace leat {
 namespace {
@@ -57,11 +58,27 @@ void print(const std::vector<SegmentReport>& reports, Bodies bodies,
   out << '\n';
 }
 
+Result<std::vector<SegmentReport>> look(const CacheFlags& flags, Bodies bodies,
+                                        CommandContext& context) {
+  SystemFileOps ops;
+  ProgressLine line(context);
+  const auto show = [&](const InspectProgress& now) {
+    const auto mib = [](std::uint64_t bytes) {
+      return static_cast<double>(bytes) / static_cast<double>(kMiB);
+    };
+    line.show(
+        {.what = bodies == Bodies::kCheck ? "verifying" : "reading entries",
+         .done = mib(now.done_bytes),
+         .all = mib(now.all_bytes),
+         .unit = "MiB"});
+  };
+  return inspect_cache(flags.path, bodies, ops, context.stop, show);
+}
+
 Result<void> run_look(const CacheFlags& flags, Bodies bodies,
                       CommandContext& context) {
-  SystemFileOps ops;
   LEAT_TRY(const std::vector<SegmentReport> reports,
-           inspect_cache(flags.path, bodies, ops, context.stop));
+           look(flags, bodies, context));
   std::uint64_t bad = 0;
   std::uint64_t damaged = 0;
   const SegmentReport* unread = nullptr;

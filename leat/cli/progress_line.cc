@@ -6,17 +6,28 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <system_error>
+
+#include "leat/runtime/thread_name.h"
 
 namespace leat {
 namespace {
 
 constexpr Nanoseconds kBetween = std::chrono::milliseconds(200);
+constexpr Nanoseconds kBetweenLogLines = std::chrono::seconds(10);
 /// Before that, a rate is chance.
 constexpr Nanoseconds kLeastTold = std::chrono::seconds(1);
 
 const Clock& steady_clock() {
   static const SteadyClock clock;
   return clock;
+}
+
+/// Other streams are those of tests, which want what a command says at last.
+ProgressScreen screen_of(const CommandContext& context) {
+  if (&context.err != &std::cerr) return ProgressScreen::kNone;
+  return ::isatty(STDERR_FILENO) != 0 ? ProgressScreen::kTerminal
+                                      : ProgressScreen::kLog;
 }
 
 std::string left_text(double seconds) {
@@ -51,19 +62,31 @@ std::string progress_text(const Progress& progress, Nanoseconds taken) {
 }
 
 ProgressLine::ProgressLine(const CommandContext& context)
-    : ProgressLine(context.err,
-                   &context.err == &std::cerr && ::isatty(STDERR_FILENO) != 0,
-                   steady_clock()) {}
+    : ProgressLine(context.err, screen_of(context), steady_clock()) {
+  if (screen_ != ProgressScreen::kLog) return;
+  try {
+    writer_ = std::jthread([this](const std::stop_token& stop) {
+      name_this_thread("leat-progress");
+      write_to_log_until(stop);
+    });
+  } catch (const std::system_error&) {
+    // If no thread can be started, the work matters more.
+  }
+}
 
-ProgressLine::ProgressLine(std::ostream& err, bool is_terminal,
+ProgressLine::ProgressLine(std::ostream& err, ProgressScreen screen,
                            const Clock& clock)
-    : err_(err), is_terminal_(is_terminal), clock_(clock) {}
+    : err_(err), screen_(screen), clock_(clock) {}
 
 ProgressLine::~ProgressLine() { clear(); }
 
 void ProgressLine::clear() {
-  if (shown_) err_ << "\r\x1b[K" << std::flush;
+  const MutexLock lock(mutex_);
+  if (shown_ && screen_ == ProgressScreen::kTerminal) {
+    err_ << "\r\x1b[K" << std::flush;
+  }
   shown_.reset();
+  text_.clear();
 }
 
 bool ProgressLine::is_due() {
@@ -74,7 +97,8 @@ bool ProgressLine::is_due() {
 }
 
 void ProgressLine::show(const Progress& progress) {
-  if (!is_terminal_) return;
+  if (screen_ == ProgressScreen::kNone) return;
+  const MutexLock lock(mutex_);
   if (what_ != progress.what) {
     what_ = progress.what;
     begun_ = clock_.now();
@@ -82,14 +106,45 @@ void ProgressLine::show(const Progress& progress) {
   } else if (!is_due()) {
     return;
   }
-  err_ << "\r\x1b[K" << progress_text(progress, clock_.now() - begun_)
-       << std::flush;
+  is_counted_ = true;
+  text_ = progress_text(progress, clock_.now() - begun_);
+  if (screen_ == ProgressScreen::kTerminal) {
+    err_ << "\r\x1b[K" << text_ << std::flush;
+  }
 }
 
 void ProgressLine::show(std::string_view text) {
-  if (!is_terminal_) return;
+  if (screen_ == ProgressScreen::kNone) return;
+  const MutexLock lock(mutex_);
+  if (is_counted_ || text_ != text) begun_ = clock_.now();
+  is_counted_ = false;
+  what_.clear();
   shown_ = clock_.now();
-  err_ << "\r\x1b[K" << text << std::flush;
+  text_ = text;
+  if (screen_ == ProgressScreen::kTerminal) {
+    err_ << "\r\x1b[K" << text << std::flush;
+  }
+}
+
+void ProgressLine::write_to_log() {
+  const MutexLock lock(mutex_);
+  if (screen_ != ProgressScreen::kLog || text_.empty()) return;
+  const double seconds =
+      std::chrono::duration<double>(clock_.now() - begun_).count();
+  const std::string since =
+      is_counted_ ? "" : fmt::format(", for {:.0f} s now", seconds);
+  err_ << fmt::format("leat: {}{}\n", text_, since) << std::flush;
+}
+
+void ProgressLine::write_to_log_until(const std::stop_token& stop) {
+  while (true) {
+    {
+      MutexLock lock(mutex_);
+      ends_.wait_for(lock, stop, kBetweenLogLines, [] { return false; });
+    }
+    if (stop.stop_requested()) return;
+    write_to_log();
+  }
 }
 
 }  // namespace leat

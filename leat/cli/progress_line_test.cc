@@ -39,7 +39,7 @@ TEST(ProgressLineTest, IsWrittenAtMostFiveTimesASecondAndCleared) {
   std::ostringstream err;
   FakeClock clock;
   {
-    ProgressLine line(err, /*is_terminal=*/true, clock);
+    ProgressLine line(err, ProgressScreen::kTerminal, clock);
     line.show({.what = "a", .done = 1, .all = 4});
     clock.advance(milliseconds(100));
     line.show({.what = "a", .done = 2, .all = 4});
@@ -54,7 +54,7 @@ TEST(ProgressLineTest, IsWrittenAtMostFiveTimesASecondAndCleared) {
 TEST(ProgressLineTest, CountsTimeFromTheBeginningOfWhatItTells) {
   std::ostringstream err;
   FakeClock clock;
-  ProgressLine line(err, /*is_terminal=*/true, clock);
+  ProgressLine line(err, ProgressScreen::kTerminal, clock);
   line.show({.what = "a", .done = 1, .all = 4});
   clock.advance(seconds(100));
   line.show({.what = "b", .done = 0, .all = 4});
@@ -67,20 +67,62 @@ TEST(ProgressLineTest, CountsTimeFromTheBeginningOfWhatItTells) {
 TEST(ProgressLineTest, WhatBeginsIsShownAtOnce) {
   std::ostringstream err;
   FakeClock clock;
-  ProgressLine line(err, /*is_terminal=*/true, clock);
+  ProgressLine line(err, ProgressScreen::kTerminal, clock);
   line.show({.what = "a", .done = 1, .all = 4});
   line.show({.what = "b", .done = 0, .all = 4});
 
   EXPECT_EQ(err.str(), "\r\x1b[Ka: 25 %\r\x1b[Kb: 0 %");
 }
 
+TEST(ProgressLineTest, IsALineOfItsOwnInALog) {
+  std::ostringstream err;
+  FakeClock clock;
+  ProgressLine line(err, ProgressScreen::kLog, clock);
+  line.show({.what = "a", .done = 1, .all = 4});
+  EXPECT_EQ(err.str(), "");
+  clock.advance(seconds(10));
+  line.show({.what = "a", .done = 2, .all = 4});
+  line.write_to_log();
+
+  EXPECT_EQ(err.str(), "leat: a: 50 %, 10 s left\n");
+}
+
+TEST(ProgressLineTest, ALogHearsHowLongWorkTakesThatNobodyCounts) {
+  std::ostringstream err;
+  FakeClock clock;
+  ProgressLine line(err, ProgressScreen::kLog, clock);
+  clock.advance(seconds(4));
+  line.show("writing");
+  clock.advance(seconds(6));
+  line.write_to_log();
+  clock.advance(seconds(10));
+  line.write_to_log();
+
+  EXPECT_EQ(err.str(),
+            "leat: writing, for 6 s now\nleat: writing, for 16 s now\n");
+}
+
+TEST(ProgressLineTest, ALogHearsNothingOfWorkThatIsOver) {
+  std::ostringstream err;
+  FakeClock clock;
+  ProgressLine line(err, ProgressScreen::kLog, clock);
+  line.write_to_log();
+  line.show({.what = "a", .done = 1, .all = 4});
+  line.clear();
+  clock.advance(seconds(10));
+  line.write_to_log();
+
+  EXPECT_EQ(err.str(), "");
+}
+
 TEST(ProgressLineTest, IsNotWrittenWhereNobodyLooks) {
   std::ostringstream err;
   FakeClock clock;
   {
-    ProgressLine line(err, /*is_terminal=*/false, clock);
+    ProgressLine line(err, ProgressScreen::kNone, clock);
     line.show({.what = "a", .done = 1, .all = 4});
     line.show("writing");
+    line.write_to_log();
   }
   EXPECT_EQ(err.str(), "");
 }

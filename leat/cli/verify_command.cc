@@ -6,16 +6,19 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "leat/cli/commands.h"
+#include "leat/cli/progress_line.h"
 #include "leat/engine/order_log/compare.h"
 
 namespace leat {
@@ -198,12 +201,34 @@ void print_notes(const OrderVerdict& verdict, std::ostream& out) {
   }
 }
 
-Result<OrderVerdict> verify(const VerifyFlags& flags,
-                            const std::stop_token& stop) {
+std::uint64_t bytes_of(const OrderRunFiles& run) {
+  std::uint64_t bytes = 0;
+  for (const std::string& file : run.files) {
+    std::error_code none;
+    const std::uint64_t size = fs::file_size(file, none);
+    if (!none) bytes += size;
+  }
+  return bytes;
+}
+
+Result<OrderVerdict> verify(const VerifyFlags& flags, CommandContext& context) {
   LEAT_TRY(const OrderRunFiles first, logs_of(flags.runs[0]));
-  if (flags.runs.size() == 1) return verify_run(first, stop);
-  LEAT_TRY(const OrderRunFiles second, logs_of(flags.runs[1]));
-  return compare_runs(first, second, !flags.are_sets_enough, stop);
+  OrderRunFiles second;
+  if (flags.runs.size() == 2) {
+    LEAT_TRY(second, logs_of(flags.runs[1]));
+  }
+  ProgressLine line(context);
+  std::uint64_t done = 0;
+  const std::uint64_t all = 2 * (bytes_of(first) + bytes_of(second));
+  const auto show = [&](std::uint64_t bytes) {
+    done += bytes;
+    line.show({.what = "verifying",
+               .done = static_cast<double>(done),
+               .all = static_cast<double>(all)});
+  };
+  if (flags.runs.size() == 1) return verify_run(first, context.stop, show);
+  return compare_runs(first, second, !flags.are_sets_enough, context.stop,
+                      show);
 }
 
 Result<void> run_verify(const VerifyFlags& flags, CommandContext& context) {
@@ -212,7 +237,7 @@ Result<void> run_verify(const VerifyFlags& flags, CommandContext& context) {
         "verify takes one run or two; several logs of one run are a folder, or "
         "a list with commas");
   }
-  Result<OrderVerdict> verdict = verify(flags, context.stop);
+  Result<OrderVerdict> verdict = verify(flags, context);
   if (!verdict) {
     const Error& error = verdict.error();
     if (error.code() == ErrorCode::kCancelled) return error;

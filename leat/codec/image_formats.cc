@@ -9,6 +9,7 @@
 #include "leat/codec/image/claimed_image.h"
 #include "leat/codec/jpeg/jpeg_header.h"
 #include "leat/codec/jpeg/jpeg_reader.h"
+#include "leat/codec/npy/npy_labels.h"
 #include "leat/codec/png/png_header.h"
 #include "leat/codec/png/png_reader.h"
 #include "leat/codec/tiff/tiff_header.h"
@@ -30,7 +31,8 @@ constexpr std::array kFormats = {
     FormatInfo{"JPEG", read_jpeg_header, make_jpeg_reader},
     FormatInfo{"PNG", read_png_header, make_png_reader},
     FormatInfo{"WebP", read_webp_header, make_webp_reader},
-    FormatInfo{"TIFF", read_tiff_header, make_tiff_reader}};
+    FormatInfo{"TIFF", read_tiff_header, make_tiff_reader},
+    FormatInfo{".npy", read_npy_labels_header, make_npy_label_reader}};
 
 const FormatInfo& info_of(ImageFormat format) {
   return kFormats[static_cast<std::size_t>(format)];
@@ -49,6 +51,7 @@ Result<void> check_pixels(const ImageHeader& header, std::uint64_t max_pixels) {
 
 bool may_hold_labels(const ImageHeader& header) {
   return header.format == ImageFormat::kPng ||
+         header.format == ImageFormat::kNpy ||
          (header.format == ImageFormat::kTiff && header.is_grey);
 }
 
@@ -65,8 +68,15 @@ class AnyImageReader final : public ImageReader {
     if (request.mode == PixelMode::kLabels && !may_hold_labels(header)) {
       return Error(ErrorCode::kCorrupt,
                    fmt::format("{} holds colours and no labels: a mask is a "
-                               "PNG in grey or with a palette, or a grey TIFF",
+                               "PNG in grey or with a palette, a grey TIFF, "
+                               "or an array in a .npy",
                                info_of(header.format).name));
+    }
+    if (request.mode != PixelMode::kLabels &&
+        header.format == ImageFormat::kNpy) {
+      return Error(ErrorCode::kCorrupt,
+                   "a .npy is no picture: DecodeMask reads it as a mask, and "
+                   "LoadNpy as an array");
     }
     std::unique_ptr<ImageReader>& reader =
         readers_[static_cast<std::size_t>(header.format)];
@@ -112,6 +122,7 @@ std::optional<ImageFormat> image_format_of(std::span<const std::byte> encoded) {
       text.starts_with(std::string_view("MM\0+", 4))) {
     return ImageFormat::kTiff;
   }
+  if (text.starts_with("\x93NUMPY")) return ImageFormat::kNpy;
   return std::nullopt;
 }
 

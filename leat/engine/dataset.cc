@@ -43,27 +43,26 @@ Result<Dataset> dataset_of(std::string_view url, const StoreOptions& store,
                  .catalogue = found.catalogue,
                  .catalogue_source = std::string(to_string(found.source)),
                  .listed_at = found.listed_at,
+                 .kept_as = found.kept_as,
                  .parts = {},
                  .opening = std::move(opening)};
 }
 
-Result<std::optional<Dataset>> earlier_dataset(const Dataset& now,
-                                               std::string_view digest,
-                                               const Env& env) {
-  if (!now.parts.empty()) return std::optional<Dataset>();
-  LEAT_TRY(const OpenedStore opened,
-           open_store(now.url, now.store_options, env, nullptr));
-  auto found = earlier_catalogue(opened.identity, {}, digest, env);
+std::optional<Dataset> earlier_dataset(const Dataset& now,
+                                       std::string_view digest,
+                                       const Env& env) {
+  if (now.kept_as.empty()) return std::nullopt;
+  auto found = earlier_catalogue(now.kept_as, {}, digest, env);
   // A catalogue whose classes were given is kept apart.
   if (!found) {
-    found = earlier_catalogue(opened.identity, now.catalogue->classes(), digest,
-                              env);
+    found =
+        earlier_catalogue(now.kept_as, now.catalogue->classes(), digest, env);
   }
-  if (!found) return std::optional<Dataset>();
+  if (!found) return std::nullopt;
   Dataset earlier = now;
   earlier.catalogue = found->catalogue;
   earlier.listed_at = found->listed_at;
-  return std::optional(std::move(earlier));
+  return earlier;
 }
 
 Result<Dataset> open_dataset(std::string_view url, const StoreOptions& store,
@@ -144,21 +143,20 @@ Result<Dataset> open_tokens(std::string_view url, const StoreOptions& store,
   auto opening = std::make_shared<Metrics>();
   LEAT_TRY(const OpenedStore opened,
            open_store(url, store, env, opening.get()));
-  LEAT_TRY(
-      const OpenedCatalogue found,
-      open_or_make(
-          fmt::format("{}\ntokens kind {} bytes {} windows {} stride {} {}{}",
-                      opened.identity, static_cast<char>(windows.kind),
-                      windows.item_bytes, windows.seq_len, windows.stride,
-                      options.index.selection.text(),
-                      windows.eos ? fmt::format(" eos {}", *windows.eos) : ""),
-          options,
-          [&] {
-            return build_token_windows(*opened.store, opened.prefix, windows,
-                                       options.index, stop);
-          },
-          env, stop));
-  LEAT_TRY_VOID(check_kept(opened, found, stop));
+  const std::string identity = fmt::format(
+      "{}\ntokens kind {} bytes {} windows {} stride {} {}{}", opened.identity,
+      static_cast<char>(windows.kind), windows.item_bytes, windows.seq_len,
+      windows.stride, options.index.selection.text(),
+      windows.eos ? fmt::format(" eos {}", *windows.eos) : "");
+  CatalogueOptions of_tokens = options;
+  of_tokens.index.selection = selection_of_tokens(options.index.selection);
+  of_tokens.make = [&] {
+    return build_token_windows(*opened.store, opened.prefix, windows,
+                               of_tokens.index, stop);
+  };
+  LEAT_TRY(const OpenedCatalogue found,
+           open_or_build(*opened.store, opened.prefix, identity, of_tokens, env,
+                         stop));
   return dataset_of(url, store, found, std::move(opening));
 }
 
@@ -175,6 +173,7 @@ Result<Dataset> select_samples(const Dataset& from,
                              from.catalogue->samples(), sample.value));
   }
   Dataset selected = from;
+  selected.kept_as.clear();
   LEAT_TRY(selected.catalogue,
            shared(select_samples(*from.catalogue, samples)));
   return selected;
@@ -188,6 +187,7 @@ Result<Dataset> join_datasets(std::span<const Dataset> datasets,
   Dataset joined = datasets.front();
   joined.parts.clear();
   joined.url.clear();
+  joined.kept_as.clear();
   joined.opening = std::make_shared<Metrics>();
   std::vector<std::shared_ptr<const Catalogue>> catalogues;
   std::vector<std::size_t> places;

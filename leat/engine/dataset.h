@@ -32,6 +32,10 @@ struct Dataset {
   /// The time when the data was listed; the epoch of the clock if unknown. For
   /// a joined dataset, that of the part that was listed first.
   std::chrono::sys_seconds listed_at{};
+  /// OpenedCatalogue::kept_as. Empty if this is not all that a place has: of
+  /// samples that were selected, of joined datasets and of a manifest no
+  /// earlier catalogue is kept.
+  std::string kept_as = {};
   /// The places of a joined dataset, in the order of join_catalogues(); empty
   /// for any other.
   std::vector<StorePlace> parts;
@@ -50,11 +54,8 @@ Result<Dataset> dataset_of(std::string_view url, const StoreOptions& store,
 
 /// The dataset of `now` as its catalogue with this digest had it, which has
 /// been replaced since; nullopt if that catalogue is gone. Blocks.
-///
-/// Errors: as open_store()
-Result<std::optional<Dataset>> earlier_dataset(const Dataset& now,
-                                               std::string_view digest,
-                                               const Env& env);
+std::optional<Dataset> earlier_dataset(const Dataset& now,
+                                       std::string_view digest, const Env& env);
 
 /// Opens the store at `url` and finds its catalogue, or lists the store and
 /// writes a catalogue. Blocks.
@@ -96,9 +97,9 @@ Result<Dataset> open_manifest(std::span<const std::string> places,
 
 /// Windows of tokens: see build_token_windows(). `url` is a folder;
 /// `options.index.selection` chooses files in it. The catalogue is kept in the
-/// user's cache. Blocks.
+/// user's cache, and checked as that of a folder is. Blocks.
 ///
-/// Errors: as open_dataset and build_token_windows
+/// Errors: as open_or_build() and build_token_windows()
 Result<Dataset> open_tokens(std::string_view url, const StoreOptions& store,
                             const TokenWindows& windows,
                             const CatalogueOptions& options, const Env& env,

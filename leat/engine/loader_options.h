@@ -45,6 +45,10 @@ struct LoaderOptions {
   std::uint64_t batch_size = 0;
   /// The rank of this process; nullopt asks the launcher's environment.
   std::optional<Rank> rank;
+  /// This process among all of the job, if that is not its rank: the processes
+  /// of tensor, pipeline or context parallelism have one rank. Nullopt: each
+  /// rank is a process, of the same number.
+  std::optional<Rank> process = std::nullopt;
 
   ShuffleChoice shuffle = ShuffleChoice::kAuto;
   /// Draws samples by weight, with replacement; null: no such draws. `shuffle`
@@ -82,6 +86,10 @@ struct LoaderOptions {
   bool has_collate = false;
   bool ids = false;  ///< Adds `index`, `key` and, if padded, `valid`.
   OnError on_error = OnError::kRaise;
+  /// The names of functions that skip samples, and skip the same ones in every
+  /// run: their answers are kept. Such a function fails with kSkipped and its
+  /// name.
+  std::vector<std::string> recorded_filters;
   bool hashes = true;  ///< Order and content hashes in stats().
   /// Logs what an epoch of a second or more has waited for.
   bool tells_verdict = true;

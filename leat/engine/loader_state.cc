@@ -200,12 +200,22 @@ Result<void> check_order(const LoaderState& state, std::uint64_t version) {
                   version));
 }
 
-/// Tells a user whose data is listed again on each start how to avoid that.
-constexpr std::string_view kChanged =
-    "the data has changed since, or is another dataset. The catalogue that it "
-    "was saved with is not kept on this machine any more; where epochs are "
-    "resumed while data changes, refresh=\"never\" keeps to one, and `leat "
-    "index --publish` gives one to all machines";
+/// The reason why the data cannot be what it was, and a way on.
+std::string changed(const LoaderState& saved, EarlierData earlier) {
+  const std::string_view why =
+      earlier == EarlierData::kSomeIsKept
+          ? "the cache folder of this machine keeps the last four catalogues "
+            "that a place had, and this state's is not among them"
+          : "no earlier catalogue is kept of what select, split, filter, "
+            "concat, several places or a manifest make, or of shards without "
+            "an index";
+  return fmt::format(
+      "the data has changed since, or is another dataset, and {}. To go on "
+      "with the data of now, call set_epoch({}) in place of "
+      "load_state_dict(); to resume within an epoch while data changes, open "
+      "the data with refresh=\"never\", which keeps to one catalogue",
+      why, saved.epoch);
+}
 
 }  // namespace
 
@@ -294,11 +304,11 @@ Result<LoaderState> parse_state(std::string_view text) {
   return not_a_state(fmt::format("\"shuffle\" is \"{}\"", shuffle));
 }
 
-Result<void> check_compatible(const LoaderState& saved,
-                              const LoaderState& mine) {
+Result<void> check_compatible(const LoaderState& saved, const LoaderState& mine,
+                              EarlierData earlier) {
   if (saved.samples && mine.samples && *saved.samples != *mine.samples) {
     return differs("a dataset of samples:", *saved.samples, *mine.samples,
-                   kChanged);
+                   changed(saved, earlier));
   }
   if (order_of(saved) != order_of(mine)) {
     return differs(saved.drawn || mine.drawn ? "the order" : "shuffle",
@@ -307,7 +317,8 @@ Result<void> check_compatible(const LoaderState& saved,
   }
   if (saved.drawn) LEAT_TRY_VOID(check_drawn(*saved.drawn, *mine.drawn));
   if (saved.catalogue != mine.catalogue) {
-    return differs("the catalogue", saved.catalogue, mine.catalogue, kChanged);
+    return differs("the catalogue", saved.catalogue, mine.catalogue,
+                   changed(saved, earlier));
   }
   if (saved.seed != mine.seed) {
     return differs("seed", saved.seed, mine.seed, "give the same seed=");

@@ -68,12 +68,15 @@ std::string to_json(const LoaderState& state);
 ///           shuffle in the order of an older one.
 Result<LoaderState> parse_state(std::string_view json);
 
+/// Whether earlier catalogues of a loader's data are kept (Dataset::kept_as).
+enum class EarlierData : std::uint8_t { kSomeIsKept, kNoneIsKept };
+
 /// Errors: kInvalidArgument if `saved` cannot continue as `mine`: other data,
 ///           weights, mix, seed or shuffle, or a position past the end; for a
 ///           state with positions left behind, another rank or number of ranks.
 ///           The global batch may differ, except for such a state on several
 ///           ranks: the order of samples does not depend on it.
-Result<void> check_compatible(const LoaderState& saved,
-                              const LoaderState& mine);
+Result<void> check_compatible(const LoaderState& saved, const LoaderState& mine,
+                              EarlierData earlier);
 
 }  // namespace leat

@@ -47,6 +47,7 @@ std::string to_json(const EpochStats& stats, bool has_hashes) {
                    {"misses", stats.misses},
                    {"decoded_hits", stats.decoded_hits}};
   json["substituted"] = stats.substituted;
+  json["skipped"] = stats.skipped;
   if (has_hashes) {
     json["order_hash"] = stats.order_hash.hex();
     json["content_hash"] = stats.content_hash.hex();

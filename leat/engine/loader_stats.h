@@ -29,6 +29,7 @@ struct EpochStats {
   std::uint64_t epoch = 0;
   std::uint64_t samples = 0;       ///< Delivered.
   std::uint64_t substituted = 0;   ///< Those that replaced bad ones.
+  std::uint64_t skipped = 0;       ///< Those that replaced skipped ones.
   Nanoseconds elapsed{0};          ///< From iter() to the last batch.
   Nanoseconds first_batch{0};      ///< From iter() to the first batch.
   Nanoseconds wait{0};             ///< In iter() and next().

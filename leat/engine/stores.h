@@ -67,7 +67,7 @@ class CachedStore;
 struct OpenedStore {
   std::unique_ptr<Store> store;
   LimitedStore* limited = nullptr;  ///< Its window; lives in `store`.
-  /// Of the requests to the service; never null, and lives on after `store`.
+  /// The pace of requests to the service; never null. Lives on after `store`.
   std::shared_ptr<const RequestPace> pace;
   /// Its tiers, if wrap_in_cache() has made any; lives in `store`.
   CachedStore* cached = nullptr;

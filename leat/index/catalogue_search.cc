@@ -10,8 +10,10 @@
 #include "leat/base/hash.h"
 #include "leat/index/build_turn.h"
 #include "leat/index/catalogue_file.h"
+#include "leat/index/container.h"
 #include "leat/index/freshness.h"
 #include "leat/index/selection.h"
+#include "leat/index/stat_all.h"
 #include "leat/runtime/log.h"
 
 namespace leat {
@@ -21,6 +23,10 @@ using MaybeOpened = std::optional<OpenedCatalogue>;
 
 /// For each place.
 constexpr std::size_t kMostEarlier = 4;
+
+/// So few objects that are named are asked for one by one; for more, the place
+/// is listed.
+constexpr std::size_t kMostAskedFor = 16;
 
 std::chrono::sys_seconds now() {
   return std::chrono::floor<std::chrono::seconds>(
@@ -113,23 +119,72 @@ Result<bool> is_unlisted_but_good(const PublishedPlace& place,
   return true;
 }
 
+bool is_asked_for_by_name(const Selection& selection) {
+  const std::vector<std::string> names = selection.names();
+  return !names.empty() && names.size() <= kMostAskedFor;
+}
+
+/// A look at the objects that are named, and at no others.
+Result<Glimpse> glimpse_at_named(const PublishedPlace& place,
+                                 std::vector<std::string> names,
+                                 const std::stop_token& stop) {
+  std::ranges::sort(names);
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  Glimpse seen;
+  seen.is_all = true;
+  auto found = stat_all(
+      place.store, place.prefix, names,
+      [&](std::size_t name) {
+        return fmt::format("looking for '{}'", names[name]);
+      },
+      {}, stop);
+  if (!found) {
+    // One that is gone is reported when the catalogue is made anew.
+    if (found.error().code() == ErrorCode::kNotFound) return seen;
+    return std::move(found).error();
+  }
+  seen.first = *std::move(found);
+  for (std::size_t i = 0; i < names.size(); ++i) seen.first[i].key = names[i];
+  return seen;
+}
+
+Result<Glimpse> look_at(const PublishedPlace& place, const Catalogue& kept,
+                        const Selection& selection,
+                        const std::stop_token& stop) {
+  if (is_asked_for_by_name(selection)) {
+    return glimpse_at_named(place, selection.names(), stop);
+  }
+  return glimpse_at(place.store, place.prefix, kept, stop);
+}
+
 /// If the glimpse is a whole listing, the objects that would be taken from it.
-/// Otherwise all that were seen: a part does not tell which data is usual
-/// there.
-Glimpse taken_of(Glimpse seen, const Selection& selection) {
-  if (!seen.is_all) return seen;
-  Result<Selected> taken = select_objects(std::move(seen.first), selection);
-  seen.first = taken ? std::move(taken->objects) : std::vector<ObjectInfo>();
+/// Otherwise all that were seen, since a part does not tell which data is usual
+/// there. Without the files that lie beside the shards of `kept`.
+Glimpse taken_of(Glimpse seen, const Catalogue& kept,
+                 const CatalogueOptions& options) {
+  if (seen.is_all) {
+    Result<Selected> taken =
+        select_objects(std::move(seen.first), options.index.selection);
+    seen.first = taken ? std::move(taken->objects) : std::vector<ObjectInfo>();
+  }
+  if (!options.make && kept.layout() == Layout::kShards) {
+    const auto is_beside = [](const ObjectInfo& object) {
+      return !is_shard(object.key);
+    };
+    std::erase_if(seen.first, is_beside);
+    std::erase_if(seen.tail, is_beside);
+  }
   return seen;
 }
 
 /// Asks the store whether `candidate` is still true.
 Result<bool> is_true(const PublishedPlace& place,
                      const OpenedCatalogue& candidate,
-                     const Selection& selection, std::string& seen,
+                     const CatalogueOptions& options, std::string& seen,
                      const std::stop_token& stop) {
+  const Selection& selection = options.index.selection;
   Result<Glimpse> glimpse =
-      glimpse_at(place.store, place.prefix, *candidate.catalogue, stop);
+      look_at(place, *candidate.catalogue, selection, stop);
   if (!glimpse) {
     return is_unlisted_but_good(place, candidate, std::move(glimpse).error(),
                                 stop);
@@ -139,7 +194,8 @@ Result<bool> is_true(const PublishedPlace& place,
   glimpse->tail = select_some(std::move(glimpse->tail), selection);
   seen = text_of(*glimpse);
   if (!is_vouched_for(place, *candidate.catalogue, seen) &&
-      !fits(*candidate.catalogue, taken_of(*std::move(glimpse), selection),
+      !fits(*candidate.catalogue,
+            taken_of(*std::move(glimpse), *candidate.catalogue, options),
             etags_apply(*candidate.catalogue, place.store))) {
     return false;
   }
@@ -170,12 +226,12 @@ MaybeOpened chosen_by_others(const PublishedPlace& place, Candidates& all) {
 }
 
 Result<void> choose_checked(const PublishedPlace& place, Candidates all,
-                            const Selection& selection, Sought& sought,
+                            const CatalogueOptions& options, Sought& sought,
                             const std::stop_token& stop) {
   for (MaybeOpened* candidate : {&all.published, &all.cached}) {
     if (!*candidate) continue;
     LEAT_TRY(const bool is_still_true,
-             is_true(place, **candidate, selection, sought.seen, stop));
+             is_true(place, **candidate, options, sought.seen, stop));
     if (is_still_true) {
       sought.good = std::move(*candidate);
       sought.outdated.reset();
@@ -255,8 +311,9 @@ Result<Sought> seek_catalogue(const PublishedPlace& place,
                               const CatalogueOptions& options,
                               const std::stop_token& stop) {
   Sought sought;
-  const bool is_checked =
-      options.refresh.is_automatic() && place.store.traits().can_list;
+  const bool is_checked = options.refresh.is_automatic() &&
+                          (place.store.traits().can_list ||
+                           is_asked_for_by_name(options.index.selection));
   bool is_asked = false;
   if (is_checked && !options.index.objects) {
     LEAT_TRY(is_asked, has_been_asked(place, options, sought, stop));
@@ -270,8 +327,7 @@ Result<Sought> seek_catalogue(const PublishedPlace& place,
     if (sought.good) return sought;
   }
   if (!options.index.objects && is_checked) {
-    LEAT_TRY_VOID(choose_checked(place, std::move(all), options.index.selection,
-                                 sought, stop));
+    LEAT_TRY_VOID(choose_checked(place, std::move(all), options, sought, stop));
     if (place.path) note_asked(*place.path);
     return sought;
   }

@@ -16,7 +16,6 @@
 #include "leat/base/mutex.h"
 #include "leat/index/build.h"
 #include "leat/index/catalogue_file.h"
-#include "leat/index/container.h"
 #include "leat/index/folder_layout.h"
 
 namespace leat {
@@ -76,11 +75,6 @@ ObjectView object_at(const Catalogue& catalogue, std::uint64_t i) {
   return catalogue.object({static_cast<std::uint32_t>(i)});
 }
 
-/// True if a catalogue of this layout would hold the object.
-bool counts(const ObjectInfo& object, Layout layout) {
-  return layout != Layout::kShards || is_shard(object.key);
-}
-
 bool is_same(const ObjectView& kept, const ObjectInfo& seen, bool has_etags) {
   return kept.key == seen.key && kept.size_bytes == seen.size_bytes &&
          (!has_etags || kept.etag.empty() || seen.etag.empty() ||
@@ -94,7 +88,6 @@ bool runs_along(const Catalogue& catalogue, std::uint64_t begin,
                 bool has_etags) {
   std::uint64_t at = begin;
   for (const ObjectInfo& object : seen) {
-    if (!counts(object, catalogue.layout())) continue;
     if (at >= catalogue.objects() ||
         !is_same(object_at(catalogue, at), object, has_etags)) {
       return false;

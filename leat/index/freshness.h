@@ -36,6 +36,8 @@ Result<Glimpse> glimpse_at(Store& store, std::string_view prefix,
 
 /// False if `catalogue` cannot describe the objects seen: one is missing, new,
 /// or has another size or, if both ETags are of one kind, another version.
+///
+/// REQUIRES: `seen` is without the objects that a catalogue leaves out.
 bool fits(const Catalogue& catalogue, const Glimpse& seen, bool has_etags);
 
 /// The differences between two catalogues of the same place.

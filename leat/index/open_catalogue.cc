@@ -74,12 +74,19 @@ OpenedCatalogue keep(const BuiltCatalogue& built,
 
 /// Makes a catalogue, and keeps it.
 Result<OpenedCatalogue> build_and_keep(const PublishedPlace& place,
-                                       const IndexOptions& options,
+                                       const CatalogueOptions& options,
                                        const std::stop_token& stop) {
   LEAT_TRY(BuiltCatalogue built,
-           build_catalogue(place.store, place.prefix, options, stop));
+           options.make ? options.make()
+                        : build_catalogue(place.store, place.prefix,
+                                          options.index, stop));
   OpenedCatalogue opened = keep(built, place.path);
   LEAT_TRY(opened.catalogue, open_bytes(std::move(built.bytes)));
+  return opened;
+}
+
+OpenedCatalogue kept_as(std::string_view identity, OpenedCatalogue opened) {
+  opened.kept_as = identity;
   return opened;
 }
 
@@ -88,7 +95,7 @@ Result<OpenedCatalogue> build_once(const PublishedPlace& place,
                                    const CatalogueOptions& options,
                                    const Sought& sought,
                                    const std::stop_token& stop) {
-  if (!place.path) return build_and_keep(place, options.index, stop);
+  if (!place.path) return build_and_keep(place, options, stop);
   const auto look = [&]() -> Result<Sight> {
     const auto now = catalogue_identity(*place.path);
     return now && now != sought.before ? Sight::kThere : Sight::kNothing;
@@ -104,7 +111,7 @@ Result<OpenedCatalogue> build_once(const PublishedPlace& place,
     if (cached) return *std::move(cached);
   }
   // If nothing can be locked, each process makes its own.
-  return build_and_keep(place, options.index, stop);
+  return build_and_keep(place, options, stop);
 }
 
 /// The process that has made it logs the changes: of objects if the store was
@@ -184,7 +191,7 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
   const PublishedPlace place{
       .store = store, .prefix = prefix, .path = path, .launch = launch};
   LEAT_TRY(Sought sought, seek_catalogue(place, options, stop));
-  if (sought.good) return *std::move(sought.good);
+  if (sought.good) return kept_as(identity, *std::move(sought.good));
   if (!store.traits().can_list && !options.index.objects &&
       options.index.selection.is_usual()) {
     return cannot_list(store, prefix);
@@ -199,7 +206,7 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
     note_asked(*path);
   }
   if (former) note_change(store.url_of(prefix), sought, *former, made);
-  return made;
+  return kept_as(identity, std::move(made));
 }
 
 Result<FoundCatalogue> find_catalogue(Store& store, std::string_view prefix,
@@ -214,6 +221,9 @@ Result<FoundCatalogue> find_catalogue(Store& store, std::string_view prefix,
       .launch = launch_of(env)};
   LEAT_TRY(Sought sought, seek_catalogue(place, options, stop));
   if (sought.outdated) keep_earlier(place.path, *sought.outdated);
+  if (sought.good) {
+    sought.good = kept_as(identity, *std::move(sought.good));
+  }
   return FoundCatalogue{.good = std::move(sought.good),
                         .outdated = std::move(sought.outdated)};
 }
@@ -231,8 +241,11 @@ Result<OpenedCatalogue> keep_catalogue(BuiltCatalogue built,
 Result<std::optional<OpenedCatalogue>> kept_catalogue(
     std::string_view identity, const std::vector<std::string>& classes,
     const Env& env) {
-  return find_cached(kept_catalogue_path(identity, classes, env),
-                     launch_of(env), Refresh::never());
+  LEAT_TRY(MaybeOpened kept,
+           find_cached(kept_catalogue_path(identity, classes, env),
+                       launch_of(env), Refresh::never()));
+  if (kept) kept = kept_as(identity, *std::move(kept));
+  return kept;
 }
 
 std::optional<OpenedCatalogue> earlier_catalogue(

@@ -20,11 +20,17 @@
 
 namespace leat {
 
+/// Makes the bytes of a catalogue. Blocks.
+using MakeCatalogue = std::function<Result<BuiltCatalogue>()>;
+
 struct CatalogueOptions {
   IndexOptions index;
   TurnTimes times;
   /// When to list even though there is a catalogue.
   Refresh refresh = Refresh::automatic();
+  /// Makes the catalogue in the place of build_catalogue(), of all objects that
+  /// `index.selection` takes. May be empty.
+  MakeCatalogue make = {};
 };
 
 /// The origin of a catalogue.
@@ -49,6 +55,9 @@ struct OpenedCatalogue {
   std::chrono::sys_seconds listed_at{};
   /// Its file on this machine; empty if it may have none.
   std::string file;
+  /// The identity under which the cache keeps it and earlier ones of its place,
+  /// for each list of classes; empty if no earlier ones are kept.
+  std::string kept_as;
 };
 
 /// The key of the catalogue kept beside the data.
@@ -117,9 +126,6 @@ std::optional<OpenedCatalogue> earlier_catalogue(
 std::optional<std::string> kept_catalogue_path(
     std::string_view identity, const std::vector<std::string>& classes,
     const Env& env);
-
-/// Makes the bytes of a catalogue. Blocks.
-using MakeCatalogue = std::function<Result<BuiltCatalogue>()>;
 
 /// Finds the catalogue of `identity` in the user's cache, or makes it and puts
 /// it there, once for all processes of this node: for datasets that are not

@@ -255,15 +255,18 @@ Result<TokenWindows> token_windows(std::string_view dtype,
                fmt::format("dtype={}; it is one of {}", dtype, names));
 }
 
+Selection selection_of_tokens(Selection selection) {
+  if (selection.extensions.empty()) selection.extensions = {".bin", ".npy"};
+  return selection;
+}
+
 Result<BuiltCatalogue> build_token_windows(Store& store,
                                            std::string_view prefix,
                                            const TokenWindows& windows,
                                            const IndexOptions& options,
                                            const std::stop_token& stop) {
   IndexOptions of_tokens = options;
-  if (of_tokens.selection.extensions.empty()) {
-    of_tokens.selection.extensions = {".bin", ".npy"};
-  }
+  of_tokens.selection = selection_of_tokens(options.selection);
   IndexProgress progress;
   LEAT_TRY(const std::vector<ObjectInfo> files,
            find_objects(store, prefix, of_tokens, progress, stop));

@@ -11,6 +11,7 @@
 #include "leat/base/result.h"
 #include "leat/codec/npy/npy_header.h"
 #include "leat/index/build.h"
+#include "leat/index/selection.h"
 #include "leat/store/store.h"
 
 namespace leat {
@@ -26,9 +27,13 @@ struct TokenWindows {
   std::optional<std::uint64_t> eos = std::nullopt;
 };
 
-/// Makes the catalogue of the windows of the `.bin` and `.npy` files below
-/// `prefix` that `options.selection` takes, in byte order of their keys. A
-/// sample is `seq_len` tokens, the field `tokens`; a window begins each
+/// The selection of token files: where it names no ends of names, `.bin` and
+/// `.npy`.
+Selection selection_of_tokens(Selection selection);
+
+/// Makes the catalogue of the windows of the files below `prefix` that
+/// selection_of_tokens() of `options.selection` takes, in byte order of their
+/// keys. A sample is `seq_len` tokens, the field `tokens`; a window begins each
 /// `stride` tokens, none reaches from file to file, and the rest at the end of
 /// a file is left out. Blocks.
 ///

@@ -93,8 +93,9 @@ void BatchSlots::take(Reservation reservation, const Bytes& bytes) {
   reservation_ = std::move(reservation);
   for (std::size_t f = 0; f < context_.fields.size(); ++f) {
     if (context_.fields[f].source == FieldSource::kOnlyRead) break;
-    const bool has_values = context_.fields[f].source == FieldSource::kValue;
-    values_.emplace_back(has_values ? size() : 0);
+    const FieldSource source = context_.fields[f].source;
+    values_.emplace_back(source == FieldSource::kValue ? size() : 0);
+    other_raw_.emplace_back(source == FieldSource::kRaw ? size() : 0);
     batch_.fields.push_back(empty_array(f));
   }
 }
@@ -214,6 +215,7 @@ std::span<const std::byte> BatchSlots::row_bytes(std::size_t field,
     case ArrayKind::kDense:
       return dense_row(field, row);
     case ArrayKind::kRagged:
+      if (other_raw_[field][row]) return other_raw_[field][row]->span();
       return raw_span(field, row);
     case ArrayKind::kStrings:
       return as_bytes(array.strings[row]);
@@ -221,46 +223,37 @@ std::span<const std::byte> BatchSlots::row_bytes(std::size_t field,
   return {};
 }
 
-void BatchSlots::substitute(std::size_t bad_row, std::size_t good_row) {
-  for (std::size_t f = 0; f < batch_.fields.size(); ++f) {
-    FieldArray& array = batch_.fields[f];
-    if (context_.fields[f].source == FieldSource::kValid) continue;
-    if (context_.fields[f].source == FieldSource::kValue) {
-      values_[f].substitute(bad_row, good_row);
-    } else if (array.kind == ArrayKind::kDense) {
-      std::ranges::copy(dense_row(f, good_row), dense_row(f, bad_row).begin());
-    } else if (array.kind == ArrayKind::kStrings) {
-      array.strings[bad_row] = array.strings[good_row];
-    } else {
-      substitute_ragged(array, bad_row, good_row);
-    }
-  }
+void BatchSlots::put_raw(std::size_t field, std::size_t row,
+                         std::span<const std::byte> bytes) {
+  Buffer copy(bytes.size());
+  std::ranges::copy(bytes, copy.span().begin());
+  other_raw_[field][row] = std::move(copy);
 }
 
-void BatchSlots::substitute_ragged(FieldArray& array, std::size_t bad_row,
-                                   std::size_t good_row) {
-  auto* offsets =
-      reinterpret_cast<std::int64_t*>(array.offsets->bytes().data());
-  const std::span<std::byte> old = array.values->bytes();
-  const std::int64_t good_size = offsets[good_row + 1] - offsets[good_row];
-  const std::int64_t change =
-      good_size - (offsets[bad_row + 1] - offsets[bad_row]);
-  SlotRef values =
-      context_.slots.take(static_cast<std::size_t>(offsets[size()] + change));
-  auto out = values->bytes().begin();
-  for (std::size_t row = 0; row < size(); ++row) {
-    const std::size_t from = row == bad_row ? good_row : row;
-    out = std::ranges::copy(old.subspan(static_cast<std::size_t>(offsets[from]),
-                                        static_cast<std::size_t>(
-                                            offsets[from + 1] - offsets[from])),
-                            out)
-              .out;
+/// Lays the bytes of a field out again if rows have others than were planned.
+void BatchSlots::join_raw(std::size_t f) {
+  const std::vector<std::optional<Buffer>>& others = other_raw_[f];
+  if (std::ranges::none_of(others, [](const auto& one) { return !!one; })) {
+    return;
   }
-  for (std::size_t row = bad_row + 1; row <= size(); ++row) {
-    offsets[row] += change;
+  FieldArray& array = batch_.fields[f];
+  std::size_t all = 0;
+  for (std::size_t row = 0; row < size(); ++row) {
+    all += row_bytes(f, row).size();
+  }
+  SlotRef values = context_.slots.take(all);
+  SlotRef offsets = context_.slots.take((size() + 1) * sizeof(std::int64_t));
+  auto* const ends = reinterpret_cast<std::int64_t*>(offsets->bytes().data());
+  auto out = values->bytes().begin();
+  ends[0] = 0;
+  for (std::size_t row = 0; row < size(); ++row) {
+    const std::span<const std::byte> bytes = row_bytes(f, row);
+    out = std::ranges::copy(bytes, out).out;
+    ends[row + 1] = ends[row] + static_cast<std::int64_t>(bytes.size());
   }
   array.values = std::move(values);
-  array.shape = {offsets[size()]};
+  array.offsets = std::move(offsets);
+  array.shape = {ends[size()]};
 }
 
 JoinRule BatchSlots::join_rule(std::size_t f) const {
@@ -274,6 +267,7 @@ Result<void> BatchSlots::join_values() {
   const auto key_of = [this](std::size_t row) {
     return std::string(context_.catalogue.key(samples_[row]->id));
   };
+  for (std::size_t f = 0; f < other_raw_.size(); ++f) join_raw(f);
   for (std::size_t f = 0; f < values_.size(); ++f) {
     const DeliveredField& field = context_.fields[f];
     if (field.source != FieldSource::kSize) continue;

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "leat/base/buffer.h"
 #include "leat/pipeline/batch.h"
 #include "leat/pipeline/run_context.h"
 #include "leat/pipeline/sample_work.h"
@@ -49,10 +51,12 @@ class BatchSlots {
   std::span<std::byte> dense_row(std::size_t field, std::size_t row);
   /// The place for the raw bytes of a row: the network may write them there.
   std::span<std::byte> raw_span(std::size_t field, std::size_t row);
+  /// The raw bytes of a row whose sample is not the planned one, and may have
+  /// more or fewer of them.
+  void put_raw(std::size_t field, std::size_t row,
+               std::span<const std::byte> bytes);
   void put_value(std::size_t field, std::size_t row, Value value);
 
-  /// Replaces a bad sample's row with that of a good one.
-  void substitute(std::size_t bad_row, std::size_t good_row);
   /// Joins the values of all rows into arrays. Errors: as ValueRows::join()
   Result<void> join_values();
   /// A hash of the values of a row, in epoch `batch.epoch`.
@@ -69,14 +73,15 @@ class BatchSlots {
   FieldArray raw_array(std::size_t column);
   JoinRule join_rule(std::size_t field) const;
   std::span<const std::byte> row_bytes(std::size_t field, std::size_t row);
-  void substitute_ragged(FieldArray& array, std::size_t bad_row,
-                         std::size_t good_row);
+  void join_raw(std::size_t field);
 
   const RunContext& context_;
   const Samples& samples_;
   Batch& batch_;
   std::vector<ValueRows> values_;  // One a field; rows only of kValue.
-  ValueRoom room_;                 // For the values of programs that guess.
+  // One a field, and there a row: set by put_raw() alone.
+  std::vector<std::vector<std::optional<Buffer>>> other_raw_;
+  ValueRoom room_;  // For the values of programs that guess.
   Reservation reservation_;
 };
 

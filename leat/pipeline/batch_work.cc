@@ -8,13 +8,6 @@
 #include <utility>
 
 namespace leat {
-namespace {
-
-bool is_bad_sample(ErrorCode code) {
-  return code == ErrorCode::kCorrupt || code == ErrorCode::kNotFound;
-}
-
-}  // namespace
 
 BatchWork::BatchWork(const RunContext& context, std::uint64_t epoch_number,
                      std::uint64_t step_number, std::vector<SampleId> ids)
@@ -29,6 +22,7 @@ BatchWork::BatchWork(const RunContext& context, std::uint64_t epoch_number,
     sample->batch = this;
     sample->row = row;
     sample->id = ids[row];
+    sample->planned = ids[row];
     samples_.push_back(std::move(sample));
   }
   batch.epoch = epoch;
@@ -66,7 +60,7 @@ BatchWork::RowEnd BatchWork::finish(SampleWork& sample) {
     *moment = std::clamp(*moment, at, sample.times.finished);
     at = *moment;
   }
-  sample.fetched.clear();  // Its bytes and their reservations are returned now.
+  sample.let_go();
   if (left_.fetch_sub(1, std::memory_order_acq_rel) != 1) {
     return {.is_last = false, .at = now};
   }
@@ -78,59 +72,43 @@ BatchWork::RowEnd BatchWork::finish(SampleWork& sample) {
   return {.is_last = true, .at = end};
 }
 
+void BatchWork::begin_again(SampleWork& sample, SampleId next) {
+  sample.begin_again(next);
+  batch.ids[sample.row] = context_.in_dataset(next);
+}
+
+Error BatchWork::error_of(const SampleWork& sample) const {
+  const Error failed = *sample.error();
+  const bool is_bad = exclusion_by(failed.code()) == Excluded::kBad;
+  std::string_view remedy;
+  if (is_bad && context_.on_error == OnError::kRaise) {
+    remedy = " (on_error=\"substitute\" passes over such samples)";
+  }
+  return Error(failed.code(), fmt::format("sample {} \"{}\": {}{}",
+                                          context_.in_dataset(sample.id).value,
+                                          context_.catalogue.key(sample.id),
+                                          failed.message(), remedy))
+      .because_of(failed.cause());
+}
+
 void BatchWork::put_together() {
   if (plan_error) {
     error = plan_error;
     return;
   }
-  std::vector<std::size_t> bad;
   for (const auto& sample : samples_) {
-    const std::optional<Error> failed = sample->error();
-    if (!failed) continue;
-    bad.push_back(sample->row);
-    const bool may_substitute = context_.on_error == OnError::kSubstitute &&
-                                is_bad_sample(failed->code());
-    if (error) continue;
-    const std::string what = fmt::format(
-        "sample {} \"{}\": {}", context_.in_dataset(sample->id).value,
-        context_.catalogue.key(sample->id), failed->message());
-    if (may_substitute) {
-      if (first_bad.empty()) first_bad = what;
-      continue;
+    if (sample->has_failed()) {
+      error = error_of(*sample);
+      return;
     }
-    constexpr std::string_view kRemedy =
-        " (on_error=\"substitute\" passes over such samples)";
-    error = Error(failed->code(),
-                  fmt::format("{}{}", what,
-                              is_bad_sample(failed->code()) ? kRemedy : ""))
-                .because_of(failed->cause());
-  }
-  if (error) return;
-  if (bad.size() == size() && !bad.empty()) {
-    error = Error(*samples_[bad[0]]->error())
-                .while_doing(fmt::format(
-                    "no sample of the batch is good; the first is \"{}\"",
-                    context_.catalogue.key(samples_[bad[0]]->id)));
-    return;
-  }
-  for (const std::size_t row : bad) {
-    std::size_t good = (row + 1) % size();
-    while (samples_[good]->has_failed()) good = (good + 1) % size();
-    substitute(row, good);
-    ++substituted;
+    substituted += sample->excluded == Excluded::kBad ? 1 : 0;
+    skipped += sample->excluded == Excluded::kSkipped ? 1 : 0;
   }
   if (Result<void> joined = slots_.join_values(); !joined) {
     error = joined.error();
     return;
   }
   for (const auto& sample : samples_) batch.content_hash += sample->hash;
-}
-
-void BatchWork::substitute(std::size_t bad_row, std::size_t good_row) {
-  samples_[bad_row]->id = samples_[good_row]->id;
-  samples_[bad_row]->hash = samples_[good_row]->hash;
-  batch.ids[bad_row] = batch.ids[good_row];
-  slots_.substitute(bad_row, good_row);
 }
 
 }  // namespace leat

@@ -68,13 +68,17 @@ class BatchWork : public std::enable_shared_from_this<BatchWork> {
   /// Training has asked for it and waits.
   std::atomic<bool> is_awaited = false;
 
+  /// Another sample takes the row.
+  void begin_again(SampleWork& sample, SampleId next);
+
   // Set once, by the last finish(); read once `is_ready`.
   std::atomic<bool> is_ready = false;
   TimePoint ready;
   std::optional<Error> error;
-  std::size_t last_row = 0;       ///< The row that finished last.
-  std::uint64_t substituted = 0;  ///< Rows of bad samples, replaced by others.
-  std::string first_bad;          ///< The first of these, and why it was bad.
+  std::size_t last_row = 0;  ///< The row that finished last.
+  // Rows in which another sample took the place of one that was passed over.
+  std::uint64_t substituted = 0;  ///< It was bad.
+  std::uint64_t skipped = 0;      ///< A function of the user's skipped it.
   Batch batch;
 
  private:
@@ -88,7 +92,7 @@ class BatchWork : public std::enable_shared_from_this<BatchWork> {
   SampleRandom random_of(const SampleWork& sample) const;
   void note(SampleWork& sample, const RunNotes& notes);
   void put_together();
-  void substitute(std::size_t bad_row, std::size_t good_row);
+  Error error_of(const SampleWork& sample) const;
 
   const RunContext& context_;
   BatchSlots::Samples samples_;

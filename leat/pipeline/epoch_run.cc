@@ -1,9 +1,10 @@
 // How a sample travels: plan_batch() reserves memory and fetch() sends its
 // reads; the last read to return calls arrive(), which passes the sample to
 // the executor; run_ops() fills its row; finish() counts it, and the last one
-// of a batch makes the batch ready. Every sample that plan() has counted as
+// of a batch makes the batch ready. Every row that plan() has counted as
 // started is finished exactly once, whatever fails: the destructor waits for
-// that.
+// that. A row whose sample is passed over begins again before that, with
+// another sample: replace() sends its reads.
 
 #include "leat/pipeline/epoch_run.h"
 
@@ -13,6 +14,7 @@
 #include <cstring>
 #include <utility>
 
+#include "leat/pipeline/substitution.h"
 #include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
 
@@ -174,18 +176,28 @@ Result<void> EpochRun::plan_batch(BatchWork& batch, std::size_t& planned,
 Result<void> EpochRun::learn_shapes(BatchWork& batch, std::size_t& learned_rows,
                                     const std::stop_token& stop) {
   std::optional<Error> why;
+  const auto learn_when_here = [this](SampleWork& sample) {
+    queue_.wait_for_held();
+    const std::optional<Error> failed = sample.error();
+    return failed ? failed : learn_from(sample);
+  };
   while (learned_rows < batch.size() && !batch.has_shapes()) {
     SampleWork& sample = batch.sample(learned_rows);
     queue_.hold(sample);
     begin_fetch(sample);
-    queue_.wait_for_held();
+    why = learn_when_here(sample);
+    while (why && may_replace(context_, sample, *why) &&
+           !stop.stop_requested()) {
+      sample.fail(*why);
+      queue_.hold(sample);
+      replace(batch.shared_from_this(), sample);
+      why = learn_when_here(sample);
+    }
     if (stop.stop_requested()) return cancelled();
     ++learned_rows;
-    why = sample.error();
     for (const SampleWork::Fetched& fetched : sample.fetched) {
       reads_.hold(fetched.reservation.bytes());
     }
-    if (!why) why = learn_from(sample);
   }
   if (!batch.has_shapes()) {
     const Error error =
@@ -231,14 +243,25 @@ Result<void> EpochRun::reserve_slots(BatchWork& batch) {
 
 void EpochRun::begin_fetch(SampleWork& sample) {
   if (context_.board != nullptr) sample.next_turn = plan_.turn_after(sample);
+  sample.excluded = context_.excluded.find(context_.in_dataset(sample.id));
+  if (sample.excluded) {
+    reads_.release_piece(sample);
+    if (!take_next(context_, plan_.order(), *sample.batch, sample)) {
+      return sent_all(sample);
+    }
+  }
   if (Result<void> sent = fetch(sample); !sent) {
     sample.fail(std::move(sent).error());
   }
+  sent_all(sample);
+}
+
+void EpochRun::sent_all(SampleWork& sample) {
   // Set if it sent a read of its own.
   const bool has_reads = sample.times.reserved != TimePoint();
   if (!has_reads) sample.times.reserved = SteadyClock().now();
   const TimePoint reserved = sample.times.reserved;
-  // The planner's own share of `pending`: from here on the reads decide.
+  // From here on the reads decide.
   if (sample.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     arrive(sample.batch->shared_from_this(), sample,
            has_reads ? SteadyClock().now() : reserved);
@@ -253,12 +276,16 @@ Result<void> EpochRun::fetch(SampleWork& sample) {
       if (range.is_missing() || range.length_bytes == 0) continue;
       // Two fields made from one column fetch it once.
       if (!sample.bytes_of(field.column).empty()) continue;
-      LEAT_TRY_VOID(records_.fetch(sample, f, range));
+      if (sample.excluded) {
+        reads_.fetch_substitute(sample, f, range);
+      } else {
+        LEAT_TRY_VOID(records_.fetch(sample, f, range));
+      }
     } else if (field.has_ops() || field.source == FieldSource::kOnlyRead) {
       take_from_catalogue(context_.catalogue, field, sample);
     }
   }
-  reads_.release_piece(sample);
+  if (!sample.excluded) reads_.release_piece(sample);
   return {};
 }
 
@@ -272,7 +299,7 @@ void EpochRun::arrive(const BatchRef& batch, SampleWork& sample,
 void EpochRun::run_ops(const BatchRef& batch, SampleWork& sample) {
   if (sample.has_failed() || stop_.stop_requested()) {
     if (stop_.stop_requested()) sample.fail(cancelled());
-    finish(batch, sample);
+    end_row(batch, sample);
     return;
   }
   if (!needs_thread_) {
@@ -281,10 +308,11 @@ void EpochRun::run_ops(const BatchRef& batch, SampleWork& sample) {
     if (Result<void> filled = batch->fill(sample, 0); !filled) {
       sample.fail(std::move(filled).error());
     }
-    finish(batch, sample);
+    end_row(batch, sample);
     return;
   }
-  submit(batch, sample, /*may_wait=*/true);
+  // The room for the row's values was found with its first sample.
+  submit(batch, sample, /*may_wait=*/!sample.excluded);
 }
 
 void EpochRun::submit(const BatchRef& batch, SampleWork& sample,
@@ -304,14 +332,40 @@ void EpochRun::submit(const BatchRef& batch, SampleWork& sample,
         sample.fail(std::move(filled).error());
       }
     }
-    turn.ended = finish(batch, sample);
+    turn.ended = end_row(batch, sample);
   });
+}
+
+TimePoint EpochRun::end_row(const BatchRef& batch, SampleWork& sample) {
+  const std::optional<Error> failed = sample.error();
+  if (!failed || !may_replace(context_, sample, *failed) ||
+      stop_.stop_requested()) {
+    return finish(batch, sample);
+  }
+  // On a thread of its own, for a store may answer at once, and the next sample
+  // may be passed over as well.
+  context_.executor.submit(sample.order,
+                           [this, batch, &sample](Executor::Turn& turn) {
+                             replace(batch, sample);
+                             turn.ended = SteadyClock().now();
+                           });
+  return SteadyClock().now();
+}
+
+void EpochRun::replace(const BatchRef& batch, SampleWork& sample) {
+  exclude(context_, sample);
+  if (take_next(context_, plan_.order(), *batch, sample)) {
+    if (Result<void> sent = fetch(sample); !sent) {
+      sample.fail(std::move(sent).error());
+    }
+  }
+  sent_all(sample);
 }
 
 TimePoint EpochRun::finish(const BatchRef& batch, SampleWork& sample) {
   reads_.count_retries(sample.retries());
   if (context_.board != nullptr) {
-    context_.board->used(epoch(), sample.id, sample.next_turn);
+    context_.board->used(epoch(), sample.planned, sample.next_turn);
   }
   const bool was_to_make = sample.is_to_make;
   const BatchWork::RowEnd end = batch->finish(sample);

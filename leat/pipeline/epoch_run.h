@@ -77,11 +77,18 @@ class EpochRun {
   bool wait_for_leave(const std::stop_token& stop);
   void begin_fetch(SampleWork& sample);
   Result<void> fetch(SampleWork& sample);
+  /// Counts off the sender's own share of `pending`.
+  void sent_all(SampleWork& sample);
   void arrive(const BatchRef& batch, SampleWork& sample, TimePoint now);
   void run_ops(const BatchRef& batch, SampleWork& sample);
   void submit(const BatchRef& batch, SampleWork& sample, bool may_wait);
   void run_put_off(const BatchRef& batch);
-  /// Returns when it was finished, by the clock.
+  /// Another sample is read for the row. REQUIRES: may_replace() the one that
+  /// has failed.
+  void replace(const BatchRef& batch, SampleWork& sample);
+  /// Ends the row, or has another sample read for it. Returns when, by the
+  /// clock.
+  TimePoint end_row(const BatchRef& batch, SampleWork& sample);
   TimePoint finish(const BatchRef& batch, SampleWork& sample);
 
   const RunContext& context_;

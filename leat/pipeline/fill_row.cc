@@ -129,6 +129,10 @@ Result<void> BatchWork::fill_field(SampleWork& sample, std::size_t f,
       return fill_value(sample, f, thread);
     case FieldSource::kRaw: {
       const std::span<const std::byte> from = sample.bytes_of(field.column);
+      if (sample.excluded) {
+        slots_.put_raw(f, sample.row, from);
+        break;
+      }
       const std::span<std::byte> to = slots_.raw_span(f, sample.row);
       // Nothing is left to do if the network wrote into the slot itself.
       if (from.data() != to.data()) std::ranges::copy(from, to.begin());

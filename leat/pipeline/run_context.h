@@ -14,6 +14,7 @@
 #include "leat/metrics/metrics.h"
 #include "leat/pipeline/decoded_form.h"
 #include "leat/pipeline/delivered_field.h"
+#include "leat/pipeline/excluded_samples.h"
 #include "leat/pipeline/program/program.h"
 #include "leat/pipeline/slot_pool.h"
 #include "leat/plan/dealing.h"
@@ -30,7 +31,7 @@ namespace leat {
 /// The treatment of a sample that is corrupt or missing.
 enum class OnError : std::uint8_t {
   kRaise,       ///< next() fails, naming the key and the cause.
-  kSubstitute,  ///< The next good sample of the same batch takes its place.
+  kSubstitute,  ///< Another sample takes its place: see plan/substitutes.h.
 };
 
 /// The shapes and types of fields that only the data determines: the first
@@ -97,6 +98,7 @@ struct RunContext {
   std::vector<ScratchRef>& scratch;  ///< One for each executor thread.
   LearnedShapes& shapes;
   const PartBytes& part_bytes;
+  ExcludedSamples& excluded;
   /// Set once the user knows that memory is short of pieces.
   std::atomic<bool>* said_no_room = nullptr;
   /// Whether a sample can be read without its piece. A row of a Parquet file

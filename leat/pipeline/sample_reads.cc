@@ -90,6 +90,19 @@ Result<void> SampleReads::fetch(SampleWork& sample, std::size_t f,
   return {};
 }
 
+void SampleReads::fetch_substitute(SampleWork& sample, std::size_t f,
+                                   ByteRange range) {
+  SampleWork::Fetched fetched{.column = context_.fields[f].column};
+  fetched.reservation = sample.take_kept(range.length_bytes, context_.budget);
+  fetched.buffer = Buffer(range.length_bytes);
+  const std::span<std::byte> into = fetched.buffer.span();
+  fetched.bytes = into;
+  sample.fetched.push_back(std::move(fetched));
+  const std::uint32_t reads = context_.reads_for(range.length_bytes);
+  sample.pending.fetch_add(reads, std::memory_order_relaxed);
+  send(range, reads, into, &sample, std::nullopt, arrival_of(sample));
+}
+
 SampleReads::Done SampleReads::arrival_of(SampleWork& sample) const {
   return [this, batch = sample.batch->shared_from_this(),
           &sample](Result<void> result) {

@@ -38,8 +38,8 @@ struct RunRequests {
 
 /// Reserves memory in plan order and sends reads that never wait for any.
 ///
-/// Threads:  the planner's, but send(), count_retries() and requests(), which
-///           are any's.
+/// Threads:  the planner's, but fetch_substitute(), send(), count_retries() and
+///           requests(), which are any's.
 /// Lifetime: context and plan outlive it, and it every read it sent.
 class SampleReads {
  public:
@@ -56,6 +56,9 @@ class SampleReads {
   ///
   /// Errors: as PlanMemory::reserve()
   Result<void> fetch(SampleWork& sample, std::size_t field, ByteRange range);
+  /// The same for a sample that took another's place: always alone, and never
+  /// waits for memory. Threads: any.
+  void fetch_substitute(SampleWork& sample, std::size_t field, ByteRange range);
   /// Takes the bytes from a piece, which is read if it was not. REQUIRES:
   /// shares_piece().
   Result<void> fetch_from_piece(SampleWork& sample, std::size_t field,

@@ -76,6 +76,33 @@ std::uint64_t SampleWork::retries() const {
   return retries_;
 }
 
+void SampleWork::begin_again(SampleId next) {
+  for (Fetched& one : fetched) {
+    if (one.reservation.bytes() > kept_.bytes()) {
+      kept_ = std::move(one.reservation);
+    }
+  }
+  fetched.clear();
+  id = next;
+  hash = {};
+  pending.store(1, std::memory_order_relaxed);
+  const MutexLock lock(mutex_);
+  error_.reset();
+}
+
+Reservation SampleWork::take_kept(std::uint64_t bytes, MemoryBudget& budget) {
+  if (kept_.bytes() >= bytes) return std::move(kept_);
+  std::optional<Reservation> more = budget.try_reserve(bytes);
+  if (!more) return std::move(kept_);
+  kept_.release();
+  return *std::move(more);
+}
+
+void SampleWork::let_go() {
+  fetched.clear();
+  kept_.release();
+}
+
 void SampleWork::fail(Error error) {
   const MutexLock lock(mutex_);
   if (!error_) error_ = std::move(error);

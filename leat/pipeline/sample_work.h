@@ -13,8 +13,10 @@
 #include "leat/base/mutex.h"
 #include "leat/metrics/stalls.h"
 #include "leat/pipeline/decoded_form.h"
+#include "leat/pipeline/excluded_samples.h"
 #include "leat/pipeline/piece.h"
 #include "leat/pipeline/program/sample_view.h"
+#include "leat/plan/substitutes.h"
 #include "leat/runtime/memory_budget.h"
 #include "leat/store/store.h"
 #include "leat/store/use_board.h"
@@ -57,9 +59,25 @@ class SampleWork final : public ReadObserver, public SampleView {
   void fail(Error error);
   bool has_failed() const;
 
+  /// Another sample takes the row, which has not been read: its bytes, reads
+  /// and failure are those of `next` from now on. It keeps the memory that was
+  /// reserved for the row.
+  void begin_again(SampleId next);
+  /// Memory for bytes of the row's new sample: what the row had, and what the
+  /// budget has free. The rest goes beyond the budget: whoever waited for it
+  /// might wait for the batch that waits for the row.
+  Reservation take_kept(std::uint64_t bytes, MemoryBudget& budget);
+  /// Returns its bytes and their reservations.
+  void let_go();
+
   BatchWork* batch = nullptr;
   std::size_t row = 0;
-  SampleId id;
+  SampleId id;       ///< The one that is read for the row now.
+  SampleId planned;  ///< The one that the order has there.
+  /// Why `planned` was passed over, and the draws for its place.
+  std::optional<Excluded> excluded;
+  std::optional<Substitutes> substitutes;
+  std::uint32_t tries = 0;  ///< Substitutes that were passed over themselves.
   bool is_valid = true;
   std::uint64_t position = 0;  ///< In the epoch; past its end for padding.
   std::uint64_t order = 0;
@@ -84,6 +102,7 @@ class SampleWork final : public ReadObserver, public SampleView {
  private:
   mutable Mutex mutex_;
   std::uint64_t retries_ LEAT_GUARDED_BY(mutex_) = 0;
+  Reservation kept_;
   std::optional<Error> error_ LEAT_GUARDED_BY(mutex_);
 };
 

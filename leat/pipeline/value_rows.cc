@@ -99,7 +99,7 @@ Result<void> ValueRows::write_sizes(std::size_t height_at, const KeyOf& key_of,
                                     std::span<std::byte> into) const {
   auto* sizes = reinterpret_cast<std::int64_t*>(into.data());
   for (std::size_t row = 0; row < rows_.size(); ++row) {
-    const std::span<const std::int64_t> all = shape(taken_from_[row]);
+    const std::span<const std::int64_t> all = shape(row);
     if (all.size() < height_at + 2) return no_picture(key_of(row), value(row));
     *sizes++ = all[height_at];
     *sizes++ = all[height_at + 1];

@@ -31,9 +31,7 @@ std::int64_t padded_side(std::int64_t most, const PadRule& rule,
 ///          after all of them.
 class ValueRows {
  public:
-  explicit ValueRows(std::size_t rows) : rows_(rows), taken_from_(rows) {
-    for (std::size_t row = 0; row < rows; ++row) taken_from_[row] = row;
-  }
+  explicit ValueRows(std::size_t rows) : rows_(rows) {}
 
   void put(std::size_t row, Value value) { rows_[row] = std::move(value); }
   /// The bytes as they are in the batch. REQUIRES: put(row) was called.
@@ -47,11 +45,6 @@ class ValueRows {
       std::size_t height_at,
       const std::function<std::string(std::size_t)>& key_of,
       std::span<std::byte> into) const;
-
-  /// `row` gets the value of `other`.
-  void substitute(std::size_t row, std::size_t other) {
-    taken_from_[row] = other;
-  }
 
   /// The name of a row in a message: its key.
   using KeyOf = std::function<std::string(std::size_t row)>;
@@ -67,7 +60,7 @@ class ValueRows {
                     FieldArray& into);
 
  private:
-  const Value& value(std::size_t row) const { return *rows_[taken_from_[row]]; }
+  const Value& value(std::size_t row) const { return *rows_[row]; }
   const ArrayValue& array(std::size_t row) const {
     return std::get<ArrayValue>(value(row));
   }
@@ -86,7 +79,6 @@ class ValueRows {
   void copy_all(std::span<std::byte> into) const;
 
   std::vector<std::optional<Value>> rows_;
-  std::vector<std::size_t> taken_from_;
 };
 
 }  // namespace leat

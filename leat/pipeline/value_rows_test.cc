@@ -179,12 +179,12 @@ TEST_F(ValueRowsTest, RefusesWhatHasNoRoomOrIsNoPicture) {
 TEST_F(ValueRowsTest, TellsTheSizesOfPictures) {
   ValueRows rows(2);
   rows.put(0, array(DType::kUint8, {3, 4, 5}, 0));
-  rows.substitute(1, 0);
+  rows.put(1, array(DType::kUint8, {3, 6, 2}, 0));
   const SlotRef sizes = slots.take(4 * sizeof(std::int64_t));
 
   ASSERT_TRUE(rows.write_sizes(
       1, [](std::size_t) { return "k"; }, sizes->bytes()));
-  EXPECT_THAT(numbers(sizes), ElementsAre(4, 5, 4, 5));
+  EXPECT_THAT(numbers(sizes), ElementsAre(4, 5, 6, 2));
 }
 
 TEST_F(ValueRowsTest, NamesBothRowsThatDoNotFit) {
@@ -230,18 +230,6 @@ TEST_F(ValueRowsTest, EmptyListsDecideNothing) {
 
   ASSERT_TRUE(empty) << empty.error().message();
   EXPECT_EQ(empty->dtype, DType::kFloat32);
-}
-
-TEST_F(ValueRowsTest, SubstitutesWhatIsMissing) {
-  ValueRows rows(3);
-  rows.put(0, array(DType::kUint8, {1}, 'a'));
-  rows.put(2, array(DType::kUint8, {1}, 'c'));
-  rows.substitute(1, 2);
-
-  const auto field = join(rows, Joining::kStack);
-
-  ASSERT_TRUE(field) << field.error().message();
-  EXPECT_EQ(text(*field), "acc");
 }
 
 }  // namespace

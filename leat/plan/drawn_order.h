@@ -27,6 +27,9 @@ class DrawnEpoch {
   virtual std::uint64_t first() const { return 0; }
   /// REQUIRES: first() <= position < size().
   virtual SampleId at(std::uint64_t position) const = 0;
+  /// The source of a sample, counted from 0; a stream that is not mixed has
+  /// one.
+  virtual std::uint32_t source_of(SampleId /*sample*/) const { return 0; }
   /// Its rows; none: steps have a global batch of samples each.
   virtual StepRows rows() const { return {}; }
 

@@ -166,6 +166,12 @@ class MixedEpoch final : public DrawnEpoch {
     return {order_->first_[found.source] + found.order.at(found.place).value};
   }
 
+  std::uint32_t source_of(SampleId sample) const override {
+    const std::vector<std::uint64_t>& first = order_->first_;
+    const auto after = std::ranges::upper_bound(first, sample.value);
+    return static_cast<std::uint32_t>(after - first.begin() - 1);
+  }
+
   bool has_lanes() const override {
     return order_->order_.shuffle == Shuffle::kBlock;
   }

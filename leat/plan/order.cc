@@ -137,6 +137,14 @@ SampleId EpochOrder::at(std::uint64_t position) const {
   return SampleId{position};
 }
 
+std::uint64_t EpochOrder::first() const {
+  return shape_->drawn != nullptr ? shape_->drawn->first() : 0;
+}
+
+std::uint32_t EpochOrder::source_of(SampleId sample) const {
+  return shape_->drawn != nullptr ? shape_->drawn->source_of(sample) : 0;
+}
+
 std::uint64_t EpochOrder::position_of(SampleId sample) const {
   if (shape_->full.has_value()) return shape_->full->position_of(sample.value);
   if (shape_->lanes.has_value()) {

@@ -131,6 +131,11 @@ class EpochOrder {
   std::uint64_t size() const;
   /// REQUIRES: position < size().
   SampleId at(std::uint64_t position) const;
+  /// The first position that at() knows: not 0 if the caller gives the order
+  /// and gave the rest of an epoch alone.
+  std::uint64_t first() const;
+  /// The source of a sample in a mixed stream, counted from 0; otherwise 0.
+  std::uint32_t source_of(SampleId sample) const;
   /// REQUIRES: sample < size(), not kDrawn. position_of(at(p)) == p.
   std::uint64_t position_of(SampleId sample) const;
 

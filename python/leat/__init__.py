@@ -24,6 +24,7 @@ from leat.errors import (
     NotFound,
     PermissionDenied,
     ResourceExhausted,
+    Skipped,
     Throttled,
     Unavailable,
 )
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from leat._cache import Cache
     from leat._dataset import Dataset
     from leat._loader import Loader
+    from leat._mesh import Mesh
     from leat._mix import mix
     from leat._pack import Pack
     from leat._ragged import Ragged
@@ -50,6 +52,7 @@ __all__ = [
     "Internal",
     "InvalidArgument",
     "Loader",
+    "Mesh",
     "NotFound",
     "Pack",
     "PermissionDenied",
@@ -57,6 +60,7 @@ __all__ = [
     "ResourceExhausted",
     "Shuffle",
     "SizeBuckets",
+    "Skipped",
     "StorageOptions",
     "Throttled",
     "Unavailable",
@@ -77,6 +81,7 @@ _PLACES = {
     "Cache": "_cache",
     "Dataset": "_dataset",
     "Loader": "_loader",
+    "Mesh": "_mesh",
     "Pack": "_pack",
     "Ragged": "_ragged",
     "Shuffle": "_shuffle",

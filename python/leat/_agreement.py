@@ -32,6 +32,8 @@ def compare_ranks(
     otherwise than by ``order``. A rank that reads another URL is only warned of: nobody
     knows whether the two loaders belong together.
 
+    ``world_size`` counts processes: those of a mesh that have one rank compare as well.
+
     Returns the store and what tells this loader of all ranks from others; None where
     ranks have no store.
     """

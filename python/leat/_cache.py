@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, Union
 
 from leat import _native
 from leat._arguments import checks_names
 from leat._peers import find_peers, find_secret
+from leat._say import once
 from leat.errors import InvalidArgument
 
 
@@ -174,18 +176,62 @@ def _no_policy(policy: object, known: list[str]) -> str:
 CacheChoice = Union[Cache, Literal["auto"], None]
 
 
-def options_of(cache: CacheChoice, world_size: int | None) -> dict[str, Any] | None:
+def options_of(cache: CacheChoice, world_size: int | None, *, is_shared: bool = False) -> dict[str, Any] | None:
     """The options for the engine. With ``peers="auto"`` it starts the servers
-    and finds them."""
+    and finds them.
+
+    Args:
+        world_size: the processes of the job.
+        is_shared: ``"auto"`` is a cache that jobs share.
+    """
     if cache is None:
         return None
     if isinstance(cache, Cache):
         return cache._options(world_size)
     if isinstance(cache, str) and cache == "auto":
-        return {**_NOTHING, "auto": True}
+        return {**_NOTHING, "auto": True, "shared": is_shared}
     raise InvalidArgument(
         f'cache={cache!r}; it is "auto" or a leat.Cache, such as leat.Cache(ram="8GiB")'
     )
+
+
+def shared_among(cache: CacheChoice, *, memory: str | int | None, reads_alone: str) -> CacheChoice:
+    """The cache for processes that read the same at the same time: one that those of a node share.
+
+    Without a cache of the user's it is a RAM tier of about twice the memory of batches: it holds
+    what one process has read and another has yet to read.
+
+    Args:
+        memory: of the loader.
+        reads_alone: why no cache is added unasked, which is said once; "" if one is.
+
+    Raises:
+        leat.InvalidArgument: it would give these processes different batches.
+    """
+    if isinstance(cache, Cache):
+        if cache.first_within:
+            raise InvalidArgument(
+                f"first_within={cache.first_within} with a mesh in which several processes have one rank: each would "
+                "take the samples that are cached for it, and they would get different batches; leave it out"
+            )
+        if cache.locality in ("remap", "balance"):
+            raise InvalidArgument(
+                f"locality={cache.locality!r} with a mesh in which several processes have one rank: it simulates the "
+                'caches of ranks that read apart; give locality="sticky"'
+            )
+        if cache.shared or (cache.ram is None and cache.disk is None):
+            return cache
+        return replace(cache, shared=True)
+    if cache is not None:
+        return cache
+    if reads_alone:
+        once(
+            logging.INFO,
+            f"processes of one rank each read its samples: {reads_alone}. With cache=leat.Cache(ram=…) those of a node "
+            "read them once",
+        )
+        return None
+    return Cache(ram=_native.ram_for_one_rank(_text(memory)), shared=True)
 
 
 def locality_of(cache: CacheChoice) -> str:

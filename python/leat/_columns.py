@@ -106,7 +106,8 @@ def parse_all(dataset: Dataset, name: str, parse: Callable[[bytes], Any]) -> np.
                 try:
                     values.append(parse(data))
                 except Exception as error:
-                    shown = data if len(data) <= 40 else data[:40] + b"..."
+                    is_long = isinstance(data, bytes) and len(data) > 40
+                    shown = data[:40] + b"..." if is_long else data
                     raise InvalidArgument(
                         f"parsed({name!r}): sample {len(values)} "
                         f"({dataset.key(len(values))}) has {shown!r}: {error}"

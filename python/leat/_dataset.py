@@ -13,12 +13,12 @@ from typing import Any, Literal, NamedTuple, Union
 
 import numpy as np
 
-from leat import _manifest, _megatron, _native, _parquet, _recipe
+from leat import _manifest, _mds, _mds_shards, _mds_zip, _megatron, _native, _parquet, _recipe
 from leat._arguments import checks_names
 from leat._columns import Columns, bytes_are_no_column, parse_all
 from leat._recipe import Recipe
 from leat._storage import StorageOptions, checked_storage, native_storage
-from leat.errors import Corrupt, InvalidArgument
+from leat.errors import Corrupt, InvalidArgument, NotFound
 from leat.ops._op import dtype_name
 
 _MOST_MANIFEST_BYTES = 16 << 30
@@ -33,6 +33,13 @@ class Rows(NamedTuple):
 
     dtype: np.dtype[Any]
     is_ragged: bool
+    shape: tuple[int, ...] | None = None
+    """A sample's, where it has not just one dimension."""
+
+    def of(self, data: bytes) -> Any:
+        """The numbers of a sample: an array, or one number if the shape is ()."""
+        numbers = np.frombuffer(data, self.dtype)
+        return numbers if self.shape is None else numbers.reshape(self.shape)[()]
 
 
 _MOVED = {
@@ -57,8 +64,9 @@ class Dataset:
             ``**`` is any number of folders). Or a list of these, whose samples come one
             after the other. HTTP cannot list, so braces work there and wildcards raise.
             The samples of Parquet files are their rows, if nothing else is there: see
-            `parquet`.
-            The samples of ``.tar`` and ``.tfrecord`` files are what lies in them.
+            `parquet`. A folder of MosaicML Streaming's shards and their ``index.json`` is
+            opened as by `mds`. The samples of ``.tar`` and ``.tfrecord`` files are what lies
+            in them.
         include, exclude: one or several patterns of objects' names below the folder. Only
             objects that match one of `include` count, and none that match one of `exclude`.
             A pattern without a slash matches in every folder.
@@ -128,6 +136,10 @@ class Dataset:
         if are_rows:
             fields = _parquet.choose(native, wanted=wanted)
             self._set(*_rows_of_parquet(native, url, fields, refresh, chosen, store))
+            return
+        if not extensions and _mds.are_shards(native):
+            _check_whole_folder(url, chosen)
+            self._set(*_samples_of_mds(os.fspath(url), None, wanted, refresh, store))  # type: ignore[arg-type]
             return
         options = _recipe.options_said(
             inventory=None if told is None else _recipe.place_anywhere(told),
@@ -456,6 +468,52 @@ class Dataset:
         return cls._of(native, {"tokens": rows}, _made("megatron", [prefix], given, native))
 
     @classmethod
+    @checks_names(_MOVED)
+    def mds(
+        cls,
+        url: Source,
+        *,
+        fields: Sequence[str] | None = None,
+        refresh: str = "auto",
+        storage_options: StorageOptions | None = None,
+    ) -> Dataset:
+        """The samples of shards that MosaicML Streaming's ``MDSWriter`` wrote (MDS), where they lie.
+
+            leat.Dataset.mds("s3://bucket/train", fields=("image", "label"))
+
+        A column is a field. Numbers (``int``, ``uint8`` to ``float64``) and arrays of one type
+        and shape (``ndarray:uint16:65``) come as such: a batch is an array of shape ``(samples,)``
+        or ``(samples, 65)``. All other columns are bytes as they are stored, for ops: `DecodeImage`
+        for ``jpeg`` and ``png``, `ParseText` for ``str``, `ParseInt` and `ParseFloat` for
+        ``str_int`` and ``str_float``, `ParseJson` for ``json``, `LoadMdsArray` for any other
+        ``ndarray``. Shuffled in blocks and read in pieces, as tar shards are.
+
+        Leat reads the index each time, and the heads of shards once. If two columns or more have
+        no fixed size, it also reads the sizes at the head of each sample once; samples of less than
+        1 MiB are read whole for that. The result is kept in the user's cache folder. Compressed
+        shards are read whole, then as well as in an epoch; those of zstd, br and snappy need pyarrow.
+
+        Args:
+            url: the folder of ``index.json``, or that file itself. The store need not list.
+            fields: columns; None for all. Pickled columns (``pkl``) come only if they are named,
+                as their bytes.
+            refresh, storage_options: as for `leat.Dataset`.
+
+        Raises:
+            leat.InvalidArgument: a column that is not there, a pickled one unless it is named,
+                shards of another format, or compressed ones of more than 1 GiB.
+            leat.NotFound: no index there, or a shard is missing.
+            leat.Corrupt: the index or a shard is damaged, or they do not fit; names it.
+        """
+        if isinstance(fields, str):
+            raise InvalidArgument(f"fields={fields!r}; it is a list of columns: [{fields!r}]")
+        store = checked_storage(storage_options)
+        made = cls.__new__(cls)
+        named = None if fields is None else list(fields)
+        made._set(*_samples_of_mds(os.fspath(url), named, None, refresh, store))
+        return made
+
+    @classmethod
     def concat(cls, datasets: Sequence[Dataset]) -> Dataset:
         """The samples of all of them, one dataset after the other.
 
@@ -478,7 +536,8 @@ class Dataset:
         dtypes = datasets[0]._dtypes
         if any(each._dtypes != dtypes for each in datasets):
             raise InvalidArgument(
-                "concat: tokens of different dtypes, or some of them cut at documents (eos=)"
+                "concat: numbers of different dtypes or shapes, or tokens of which some are "
+                "cut at documents (eos=)"
             )
         say_if_merged("concat", datasets, joined)
         parts = [each._recipe for each in datasets]
@@ -567,7 +626,8 @@ class Dataset:
 
         Args:
             name: of the field.
-            parse: gets the bytes of a sample; ``str`` decodes UTF-8.
+            parse: gets the bytes of a sample, or its number where the field is numbers (see
+                `mds`); ``str`` decodes UTF-8.
 
         Raises:
             leat.InvalidArgument: no such field of bytes, samples that lack it, or
@@ -692,7 +752,7 @@ class Dataset:
             has_it = self._native.has_bytes(index, number)
             values[name] = reader.read(index, number) if has_it else None
             if name in self._dtypes:
-                values[name] = np.frombuffer(values[name], self._dtypes[name].dtype)
+                values[name] = self._dtypes[name].of(values[name])
         return {name: values[name] for name in self.fields}
 
     def __iter__(self) -> Any:
@@ -776,6 +836,50 @@ def _rows_of_parquet(
         storage_options=store or None,
     )
     return native, _made("parquet", [url], given, native)
+
+
+def _check_whole_folder(
+    url: Source | Sequence[Source], chosen: tuple[list[str], list[str], list[str]]
+) -> None:
+    is_folder = isinstance(url, (str, os.PathLike)) and not _manifest.is_pattern(os.fspath(url))
+    if not is_folder or any(chosen):
+        raise InvalidArgument(
+            f"{url!r} has shards of MDS, and their {_mds.INDEX} says which belong to it: open the whole folder, "
+            "with leat.Dataset.mds(folder), and choose samples with select or filter"
+        )
+
+
+def _samples_of_mds(
+    url: str, fields: list[str] | None, wanted: frozenset[str] | None, refresh: str, store: StorageOptions
+) -> tuple[Any, Recipe, dict[str, Rows]]:
+    """The engine's dataset of them, how it is made again, and the types of numbers."""
+    options = native_storage(store)
+    folder = _mds.folder_of(url)
+    name = _mds.index_url(folder)
+    try:
+        data = _native.read_url(name, options, _mds.MOST_INDEX_BYTES)
+    except NotFound as error:
+        raise _mds.missing(folder, error) from None
+    index = _mds.parse(data, name)
+    columns = _mds.choose(index, fields, wanted)
+    if index.is_zipped:
+        options.derive_with(_mds_zip.derive)
+    named = [column.name for column in columns]
+    told = hashlib.blake2b(json.dumps([_mds.VERSION, named]).encode() + data, digest_size=16)
+    native = _native.Dataset.from_rows_made(
+        places=[folder],
+        store=options,
+        make=lambda is_stopped: _mds_shards.rows_of(folder, options, index, columns, is_stopped),
+        description=f"mds {told.hexdigest()}",
+        refresh=refresh,
+    )
+    dtypes = {
+        column.name: Rows(np.dtype(column.dtype).newbyteorder("<"), is_ragged=False, shape=column.shape)
+        for column in columns
+        if column.dtype is not None
+    }
+    given = _recipe.options_said(fields=named, storage_options=store or None)
+    return native, _made("mds", [folder], given, native), dtypes
 
 
 def _made(how: str, what: list[Any], options: dict[str, Any], native: Any) -> Recipe:

@@ -133,8 +133,10 @@ def _rows(value: Any, rows: Any) -> Any:
     """Bytes as rows of numbers, over the same memory."""
     if rows is None or not isinstance(value, tuple):
         return value
-    values, offsets, _ = value
+    values, offsets, shapes = value
+    if values.dtype != np.uint8 or shapes is not None:
+        return value  # A function of the user's made it.
     numbers = values.view(rows.dtype)
     if rows.is_ragged:
         return numbers, offsets // rows.dtype.itemsize, None
-    return numbers.reshape(len(offsets) - 1, -1)
+    return numbers.reshape(len(offsets) - 1, *((-1,) if rows.shape is None else rows.shape))

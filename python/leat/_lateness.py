@@ -25,6 +25,8 @@ VALUES = 4096
 """A block of all ranks has at most so many."""
 _BLOCKS_A_ROUND = 2
 _LARGEST_STRIDE = 1 << 20
+_NO_WAIT = "storage"
+"""The cause of a wait of 0 s."""
 _EPOCHS = 256
 """The lateness of so many epochs is remembered."""
 _SECONDS_TO_SAY = 5.0
@@ -38,15 +40,19 @@ class Lateness:
 
     Args:
         native: the engine's loader.
+        place: the number of this process, and of all; None: its rank and world size.
+        waits: False: it reads nothing, so that no step waits for it.
     """
 
     name = "steps"
     is_heard = False
 
-    def __init__(self, native: Any) -> None:
+    def __init__(self, native: Any, place: tuple[int, int] | None = None, *, waits: bool = True) -> None:
         self._native = native
-        self._rank = native.rank
-        self._world_size = native.world_size
+        self._rank: int
+        self._world_size: int
+        self._rank, self._world_size = place or (native.rank, native.world_size)
+        self._waits = waits
         self._work: Any | None = None
         self._iteration = self._epoch = self._told = 0
         self._steps: list[Any] = []  # The work of each that has ended.
@@ -85,8 +91,8 @@ class Lateness:
         self._end_block(is_last=True)
 
     def _end_block(self, is_last: bool) -> None:
-        waits = self._native.take_waits()
         steps, self._steps = self._steps, []
+        waits = self._native.take_waits() if self._waits else [(0.0, _NO_WAIT)] * len(steps)
         now = time.perf_counter()
         seconds, self._began = now - self._began, now
         number, self._told = self._told, self._told + 1

@@ -13,20 +13,21 @@ from typing import Any, Literal, Union
 
 import numpy as np
 
-from leat import _log, _native, _order, _parquet, ops as _ops
+from leat import _log, _mds, _native, _order, _parquet, ops as _ops
 from leat._agreement import compare_ranks
 from leat._arguments import checks_names, count
 from leat._buckets import BucketOrder
-from leat._cache import CacheChoice, locality_of, options_of
+from leat._cache import CacheChoice, locality_of, options_of, shared_among
 from leat._dataset import Dataset, Source
 from leat._delivery import Collate, Delivery, Fields, Form, Output
 from leat._lateness import Lateness, OwnWork
+from leat._mesh import RankChoice, mesh_of
 from leat._mix import Begin, Mix
 from leat._moved import MOVED
 from leat._pack import Pack
 from leat._packed import PackedOrder, PackRows, lengths_of, shuffled
 from leat._ranks import check_place, pace_of, place_of
-from leat._say import Introduction, classes_met, shown
+from leat._say import Introduction, LeftBehind, classes_met, drops_last, shown
 from leat._shuffle import DropLast, Order, Sampler, Shuffled, order_of
 from leat._storage import StorageOptions, checked_storage, native_storage
 from leat._talk import Talk, Topic
@@ -93,7 +94,8 @@ class Loader:
         memory, threads, max_in_flight: upper bounds for this node; None lets Leat choose.
         trace: a file for a trace that Perfetto opens; or ``{"order_log": file}``, for
             `leat verify`, or ``{"timeline": file, "order_log": file}``.
-        rank, world_size: this rank; None asks torch.distributed or the launcher.
+        rank, world_size: this rank; None asks torch.distributed or the launcher. A `leat.Mesh`
+            or a DeviceMesh as ``rank``, alone, says who reads the same.
         storage_options: a `leat.StorageOptions`, such as ``{"endpoint_url": "http://…"}``.
 
     Each array has its own memory: writable, and recycled once its last view is gone. Dense
@@ -129,13 +131,17 @@ class Loader:
         threads: int | None = None,
         max_in_flight: int | None = None,
         trace: Trace = None,
-        rank: int | None = None,
+        rank: RankChoice = None,
         world_size: int | None = None,
         storage_options: StorageOptions | None = None,
     ) -> None:
         order = order_of(train, shuffle, sampler, drop_last)
         self._is_placed = rank is not None
-        rank, world_size = place_of(rank, world_size)
+        self._mesh = mesh_of(rank, world_size)
+        if self._mesh is None:
+            rank, world_size = place_of(rank, world_size)
+        else:
+            rank, world_size = self._mesh.rank, self._mesh.world_size
         self._rows = None if order.pack is None else PackRows(order.pack)
         self._delivery = Delivery(
             fields=fields, batch=batch, ops=[*ops, self._rows] if self._rows else ops, collate=collate, output=output,
@@ -150,6 +156,10 @@ class Loader:
             self._sampled = _order.Sampled(order.sampler)
         threads = count("threads", threads, at_least=1)
         self._workers = FunctionWorkers(self._delivery.ops, threads)
+        mesh = self._mesh
+        is_shared = mesh is not None and mesh._has_copies and mesh.needs_data
+        if is_shared:
+            cache = shared_among(cache, memory=memory, reads_alone=_reads_alone(order, self._dataset, world_size))
         self._options = {
             **_USUAL,
             **_order_options(order, self._dataset),
@@ -164,15 +174,17 @@ class Loader:
             "ids": ids,
             "collates": self._delivery.collates,
             "on_error": str(on_error),
-            **files_of(trace),
+            "recorded_filters": [op.name for op in self._delivery.ops if isinstance(op, _ops.Filter) and op.name],
+            **files_of(trace, logs_order=mesh is None or mesh._speaks),
             "memory": None if memory is None else str(memory),
-            "cache": options_of(cache, world_size),
+            "cache": options_of(cache, world_size if mesh is None else mesh.processes, is_shared=is_shared),
             "threads": threads,
             "max_in_flight": count("max_in_flight", max_in_flight, at_least=1),
             "rank": None if rank is None else count("rank", rank, below=2**32),
             "world_size": None
             if world_size is None
             else count("world_size", world_size, below=2**32),
+            "process": None if mesh is None or mesh._is_plain else (mesh.process, mesh.processes),
             **self._settings,
         }
         if self._dataset is not None:
@@ -183,6 +195,7 @@ class Loader:
             storage = native_storage(checked_storage(storage_options))
             self._native = _native.Loader.of_url(url, storage, "auto", self._options)
             _parquet.check_no_rows(self._native.dataset(), url)
+            _mds.check_none(self._native.dataset(), url)
             # Shards that one rank has to index, another may have a catalogue of.
             digest = self.state_dict()["catalogue"]
         self._delivery.expect(self._native.field_names)
@@ -190,19 +203,28 @@ class Loader:
             self._sampled = _order.Sampled(self._in_buckets(order))
         if order.pack is not None:
             self._sampled = _order.Sampled(self._in_rows(order, order.pack))
+        self._process, self._processes = self.rank, self.world_size
+        if mesh is not None:
+            self._process, self._processes = mesh.process, mesh.processes
         self._introduction: Introduction | None = None
-        if self._native.rank == 0:
+        self._left_behind: LeftBehind | None = None
+        """Until the first batch."""
+        if self._process == 0:
+            self._left_behind = LeftBehind(url, self._delivery.ops)
             drawn_by = _drawn_by(order, self._options["seed"])
-            self._introduction = Introduction(url, self._options, drawn_by=drawn_by, ops=self._delivery.ops)
+            self._introduction = Introduction(
+                url, self._options, drawn_by=drawn_by, is_end_said=drop_last is not None, ops=self._delivery.ops
+            )
             if self._dataset is not None:
                 classes_met.meet(url, self._dataset.classes)
         met = compare_ranks(
-            url, digest, self._native.dealing, self._order_in_words(), self._native.world_size
+            url, digest, self._native.dealing, self._order_in_words(), self._processes
         )
         self._met = met
-        self._lateness = None if met is None else Lateness(self._native)
-        self._pace = None if met is None else pace_of(self._native)
-        self._talk = None if met is None else Talk(*met, self.rank, self.world_size, self._topics())
+        place = (self._process, self._processes)
+        self._lateness = None if met is None else Lateness(self._native, place, waits=not self._skips)
+        self._pace = None if met is None else pace_of(self._native, *place)
+        self._talk = None if met is None else Talk(*met, *place, self._topics())
         _alive.add(self)
 
     def _topics(self) -> list[Topic]:
@@ -212,12 +234,12 @@ class Loader:
     def _order_in_words(self) -> str:
         """The part of the order that has to be the same on all ranks."""
         state, options = self.state_dict(), self._options
-        drops, pads, joins = (options[name] for name in ("drop_last", "pad", "join"))
-        drops = state["shuffle"] != "none" if drops is None else drops
-        tail = "pads" if pads else "joins" if joins else "drops" if drops else "keeps"
+        pads, joins = options["pad"], options["join"]
+        tail = "pads" if pads else "joins" if joins else "drops" if drops_last(options) else "keeps"
         return (
             f"{state['shuffle']} shuffle in windows of {state['shuffle_window']}, seed {state['seed']}, "
             f"steps of {state['global_batch_size']}, {tail} the last"
+            + ("" if self._mesh is None else f", on a mesh of {self._mesh._words}")
         )
 
     @property
@@ -230,7 +252,7 @@ class Loader:
 
     @property
     def rank(self) -> int:
-        """The number of this rank, from 0 on."""
+        """The number of this rank, from 0 on. Processes of a mesh that read the same have one."""
         return self._native.rank
 
     @property
@@ -244,13 +266,15 @@ class Loader:
             check_place(self.rank, self.world_size)
         if self._sampled is not None:
             self._sampled.begin(self._native, len(self.dataset), self._met)
-        iteration = self._native.begin()
-        if self._introduction is not None:
-            self._introduction.say(self)
-            self._introduction = None
+        iteration = self._native.begin_skipping() if self._skips else self._native.begin()
+        self._introduce()
         if self._lateness is not None:
             self._lateness.epoch_begins(iteration, self.state_dict()["epoch"])
         return _Iterator(self, iteration)
+
+    def _introduce(self) -> None:
+        if self._introduction is not None:
+            self._introduction.say(self)
 
     def __len__(self) -> int:
         """Batches of a whole epoch on this rank. TypeError while the number is unknown."""
@@ -281,6 +305,8 @@ class Loader:
 
     def peek(self) -> Batch | None:
         """A copy of the next batch; the position does not move. None at the end."""
+        if self._skips:
+            return None
         place = self._place()
         fields = self._native.peek()
         return None if fields is None else self._to_batch(fields, place)
@@ -367,7 +393,7 @@ class Loader:
     def stats(self) -> list[dict[str, Any]]:
         """The time of training and its waits by cause: a dict for each of the last 256 epochs."""
         epochs = [json.loads(epoch) for epoch in self._native.stats()]
-        if self._lateness is not None and self.rank == 0:
+        if self._lateness is not None and self._process == 0:
             for epoch in epochs:
                 epoch["late_rank"] = self._lateness.worst(epoch["epoch"])
         return epochs
@@ -467,7 +493,22 @@ class Loader:
         self._rows.expect(packed, self.world_size)
         return packed
 
+    def _next(self, iteration: int) -> tuple[bool, Batch | None]:
+        """The next batch; (False, None) at the end. A process that needs none gets None each step."""
+        if self._skips:
+            return self._native.skip(iteration), None
+        place = self._place()
+        fields = self._native.next(iteration)
+        return (False, None) if fields is None else (True, self._to_batch(fields, place))
+
+    @property
+    def _skips(self) -> bool:
+        return self._mesh is not None and not self._mesh.needs_data
+
     def _to_batch(self, fields: list[tuple[str, Any]], place: tuple[int, ...]) -> Batch:
+        if self._left_behind is not None:
+            self._left_behind.meet(fields)
+            self._left_behind = None
         dtypes = {} if self._dataset is None else self._dataset._dtypes
         return self._delivery.batch_of(fields, dtypes, place)
 
@@ -493,6 +534,23 @@ def _opened(
     if order.shuffle == "stream" and _parquet.may_be_shards(source):
         return None
     return Dataset._of_source(source, wanted, storage_options)
+
+
+def _reads_alone(order: Order, dataset: Dataset | None, world_size: int | None) -> str:
+    """Why the processes of one rank share no cache unless the user gives one; "" if they do.
+
+    With a cache, these orders fetch samples one by one, and no pieces of shards.
+    """
+    if dataset is None:
+        return "a stream indexes its shards as it reads them"
+    is_drawn = order.weighted is not None or order.sampler is not None or order.buckets is not None
+    if not dataset._native.has_shards or is_drawn or order.pack is not None:
+        return ""
+    if isinstance(dataset, Mix) and order.shuffle in ("auto", "block"):
+        return "a cache would keep a mix from reading its shards in pieces"
+    if order.shuffle == "none" and not isinstance(dataset, Mix) and world_size != 1:
+        return "a cache would keep ranks from reading shards in pieces, without a shuffle"
+    return ""
 
 
 def _seed(seed: int) -> int:
@@ -555,15 +613,14 @@ class _Iterator:
         if lateness is not None and talk is not None and self._has_begun:
             lateness.step_ended()
             talk.trained()
-        place = self._loader._place()
-        fields = self._loader._native.next(self._iteration)
-        if fields is None:
+        has_one, batch = self._loader._next(self._iteration)
+        if not has_one:
             self._is_done = True
             if lateness is not None and talk is not None:
                 lateness.epoch_ended()
                 talk.epoch_ended()
+            self._loader._introduce()
             raise StopIteration
-        batch = self._loader._to_batch(fields, place)
         self._has_begun = True
         if lateness is not None:
             lateness.step_begins()

@@ -20,6 +20,7 @@ MOVED = {
     "rename": 'give fields={"labels": "label"}, from names in the batch to fields',
     "pad": 'give drop_last="pad"',
     "join": 'give drop_last="join"',
+    "pad_to": "give ops=[…, leat.ops.PadTo(…)], which pads the pictures of a batch to one size",
     "tune": "LEAT_TUNE=off in the environment turns tuning off; or give leat.research.Loader(tune=…)",
     "tune_trace": "give leat.research.Loader(tune_trace=…)",
     "hashes": "give leat.research.Loader(hashes=…)",

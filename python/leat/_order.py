@@ -72,6 +72,10 @@ class Sampled:
             check_sampler(sampler)
         self._sampler = sampler
         self._times = 0  # That an epoch was begun.
+        self.length = 0
+        """The samples, or the rows, of the epoch that was begun."""
+        self.rows_of_a_step = sampler.rows_of_a_step if isinstance(sampler, PackedOrder) else None
+        """None: steps have samples."""
 
     def expect(self, native: Any) -> None:
         """Tells the engine the length of epochs, if the sampler knows it."""
@@ -97,6 +101,7 @@ class Sampled:
             order, ends, rows = self._sampler.order(), self._sampler.ends(), self._sampler.rows_of_a_step
         else:
             order = numbers_of(self._sampler, samples)
+        self.length = len(order) if self.rows_of_a_step is None else len(ends)
         self._times += 1
         if met is not None:
             self._compare(order, ends, *met)

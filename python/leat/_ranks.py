@@ -51,12 +51,17 @@ def check_place(rank: int, world_size: int) -> None:
     )
 
 
-def pace_of(native: Any) -> Pace | None:
-    """None if all ranks are on this node, or the launcher does not say who is."""
+def pace_of(native: Any, process: int | None = None, processes: int | None = None) -> Pace | None:
+    """None if all processes are on this node, or the launcher does not say who is.
+
+    Without their numbers, processes are the ranks of ``native``.
+    """
+    if process is None or processes is None:
+        process, processes = native.rank, native.world_size
     try:
         launched_size, local_rank, local_size = _native.launched()
     except InvalidArgument:  # Lightning says part of it.
         return None
-    if launched_size != native.world_size or launched_size <= local_size:
+    if launched_size != processes or launched_size <= local_size:
         return None
-    return Pace(native, native.rank - local_rank)
+    return Pace(native, process - local_rank)

@@ -1,7 +1,8 @@
 """A loader's introduction on the logger ``leat``, once, as its first epoch begins.
 
 A line at INFO tells the data it reads, the order, and the treatment of the tail. At
-WARNING: samples that are lost or doubled though nobody asked for it.
+WARNING: samples that are lost or doubled though nobody asked for it. If the length of an
+epoch is known only at its end, the tail is told then.
 """
 
 from __future__ import annotations
@@ -10,9 +11,37 @@ import logging
 import os
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from leat.ops import DecodeImage, DecodeMask, Op, ParseBoxes, ParseKeypoints, Python
+from leat.ops import (
+    AugMix,
+    AutoAugment,
+    CenterCrop,
+    DecodeImage,
+    DecodeMask,
+    FiveCrop,
+    Letterbox,
+    LoadNpy,
+    Op,
+    Pad,
+    ParseBoxes,
+    ParseFloat,
+    ParseInt,
+    ParseJson,
+    ParseKeypoints,
+    ParseText,
+    Python,
+    RandAugment,
+    RandomAffine,
+    RandomCrop,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+    RandomRotation,
+    RandomVerticalFlip,
+    Resize,
+    TenCrop,
+    TrivialAugmentWide,
+)
 
 logger = logging.getLogger("leat")
 
@@ -29,66 +58,122 @@ _ORDERS = {
 _said: set[str] = set()
 
 
+class Length(NamedTuple):
+    """The length of an epoch, and of a step, in what steps are counted in."""
+
+    total: int
+    step: int
+    unit: str
+
+    @property
+    def rest(self) -> int:
+        """The part that does not fill the last step."""
+        return self.total % self.step
+
+
 class Introduction:
-    """The facts of a loader that are logged as its first epoch begins.
+    """The facts of a loader that are logged as its first epoch begins, or as soon as they are
+    known.
 
     Args:
         url: what it reads.
         options: of the loader, as the engine got them.
-        drawn_by: what gives the order, if nobody knows its length yet; else empty.
+        drawn_by: what gives the order, if that is no shuffle of the loader's; else empty.
+        is_end_said: whether the user said what becomes of an incomplete step.
         ops: of the loader.
     """
 
-    def __init__(self, url: str, options: dict[str, Any], *, drawn_by: str, ops: Sequence[Op] = ()) -> None:
+    def __init__(
+        self, url: str, options: dict[str, Any], *, drawn_by: str, is_end_said: bool, ops: Sequence[Op] = ()
+    ) -> None:
         self._name = shown(url)
         self._of_ops = [text for text in (drawn_apart(ops), blended_labels(ops)) if text]
-        self._drawn = drawn_by or None
+        self._drawn = drawn_by
+        self._has_seed = not drawn_by
         if options["weights"] is not None:
             self._drawn = f"{options['samples_per_epoch']:,} an epoch drawn by weights"
         if options["mix"] is not None:
             self._drawn = _mixed(options["mix"])
-        self._knows_end = not drawn_by
-        self._drawn_samples = options["samples_per_epoch"]
         self._pads = options["pad"]
-        drops, is_shuffled = options["drop_last"], options["shuffle"] != "none"
-        is_usual = not self._drawn or options["mix"] is not None
-        self._drops_unasked = drops is None and is_shuffled and is_usual and not self._pads
-        self._drops = bool(drops) or self._drops_unasked
+        self._drops = drops_last(options)
+        self._drops_unasked = self._drops and not is_end_said
+        self._has_said_line = False
+        self._has_said_tail = False
+        self._has_said_all = False
 
     def say(self, loader: Any) -> None:
-        """Logs the line, unless this process has logged the same before."""
-        state, dataset = loader.state_dict(), loader._known_dataset()
-        step, samples = state["global_batch_size"], None if dataset is None else len(dataset)
-        samples = state.get("samples_per_epoch") or self._drawn_samples or samples
-        rest = samples % step if samples and self._knows_end else 0
-        order = self._drawn or _ORDERS[state["shuffle"]]
-        if state["shuffle"] != "none" and self._knows_end:
-            order += f", seed {state['seed']}"
-        parts = [_what(dataset), _who(loader), self._tail(rest, step), order]
-        _once(logging.INFO, f"{self._name}: {'; '.join(filter(None, parts))}")
-        for text in self._of_ops:
-            _once(logging.WARNING, f"{self._name}: {text}")
-        if self._drops_unasked and samples and rest > _MUCH * samples:
-            _once(
-                logging.WARNING,
-                f"{self._name}: each epoch leaves out {rest:,} of {samples:,} samples "
-                f"({100 * rest / samples:.0f} %), which do not fill a step of {step:,}: drop_last=True "
-                "says that this is meant, drop_last=False or train=False keeps them",
-            )
-        if self._pads and rest and "valid" not in loader._native.field_names:
-            _once(
-                logging.WARNING,
-                f"{self._name}: drop_last=\"pad\" fills each epoch's last step with {step - rest:,} samples "
-                'that come twice, and nothing in a batch tells which: name "valid" in fields=, '
-                "or give ids=True",
-            )
+        """Logs what is known by now and was not said yet, unless this process has logged the
+        same before. As each epoch begins, and as it ends."""
+        if self._has_said_all:
+            return
+        state = loader.state_dict()
+        length = _length_of(loader, state)
+        tail = "" if length is None else self._tail(length)
+        if not self._has_said_line:
+            order = self._drawn or _ORDERS[state["shuffle"]]
+            if state["shuffle"] != "none" and self._has_seed:
+                order += f", seed {state['seed']}"
+            parts = [_what(loader._known_dataset()), _who(loader), tail, order]
+            once(logging.INFO, f"{self._name}: {'; '.join(filter(None, parts))}")
+            for text in self._of_ops:
+                once(logging.WARNING, f"{self._name}: {text}")
+            self._has_said_line = True
+        elif length is not None and not self._has_said_tail:
+            parts = [_counted(length.total, "sample", "samples"), tail]
+            once(logging.INFO, f"{self._name}: {'; '.join(filter(None, parts))}")
+        if length is not None:
+            self._has_said_tail = True
+            # Epochs of a sampler may differ in length.
+            self._has_said_all = self._warn(length, loader) or loader._sampled is None
 
-    def _tail(self, rest: int, step: int) -> str:
+    def _warn(self, length: Length, loader: Any) -> bool:
+        """Logs what is lost or doubled, and returns whether anything is."""
+        total, step, unit = length
+        text = ""
+        if self._drops_unasked and length.rest > _MUCH * total:
+            text = (
+                f"each epoch leaves out {length.rest:,} of {total:,} {unit} "
+                f"({100 * length.rest / total:.0f} %), which do not fill a step of {step:,}: drop_last=True "
+                "says that this is meant, drop_last=False or train=False keeps them"
+            )
+        if self._pads and length.rest and "valid" not in loader._native.field_names:
+            text = (
+                f"drop_last=\"pad\" fills each epoch's last step with {_twice(step - length.rest)}, "
+                'and nothing in a batch tells which: name "valid" in fields=, '
+                "or give ids=True"
+            )
+        if text:
+            once(logging.WARNING, f"{self._name}: {text}")
+        return bool(text)
+
+    def _tail(self, length: Length) -> str:
+        rest = length.rest
         if not rest:
             return ""
         if self._pads:
-            return f"fills up the last step with {step - rest:,} samples that come twice"
-        return f"drops {rest:,} of the last step" if self._drops else f"a last step of {rest:,}"
+            return f"fills up the last step with {_twice(length.step - rest)}"
+        counted = _counted(rest, "row", "rows") if length.unit == "rows" else f"{rest:,}"
+        return f"drops {counted} of the last step" if self._drops else f"a last step of {counted}"
+
+
+def drops_last(options: dict[str, Any]) -> bool:
+    """Whether the engine leaves out what does not fill the last step."""
+    drops = options["drop_last"]
+    return options["shuffle"] != "none" if drops is None else bool(drops)
+
+
+def _length_of(loader: Any, state: dict[str, Any]) -> Length | None:
+    """The length of the epoch that was begun; None while nobody knows it."""
+    options, sampled, step = loader._options, loader._sampled, state["global_batch_size"]
+    if sampled is not None:
+        rows = sampled.rows_of_a_step
+        return Length(sampled.length, step, "samples") if rows is None else Length(sampled.length, rows, "rows")
+    if options["sampler"]:  # Told to the engine by leat.torch, window by window.
+        return None
+    if options["weights"] is not None:
+        return Length(options["samples_per_epoch"], step, "draws")
+    count = state.get("samples_per_epoch") or state.get("samples")
+    return None if count is None else Length(count, step, "samples")
 
 
 class Classes:
@@ -122,16 +207,44 @@ class Classes:
 classes_met = Classes()
 
 
+_FOLLOWERS = (DecodeMask, ParseBoxes, ParseKeypoints)
+_READERS = (DecodeImage, DecodeMask, LoadNpy, ParseBoxes, ParseFloat, ParseInt, ParseJson, ParseKeypoints, ParseText)
+
+
 def drawn_apart(ops: Sequence[Op]) -> str:
     """A warning of a function that draws for one field of several that belong together, or ""."""
-    followers = [op for op in ops if isinstance(op, (DecodeMask, ParseBoxes, ParseKeypoints))]
-    for op in ops:
-        if followers and isinstance(op, Python) and op.draws_alone:
+    followers = [f"what {type(op).__name__} reads" for op in ops if isinstance(op, _FOLLOWERS)]
+    for place, op in enumerate(ops):
+        if not isinstance(op, Python) or not op.draws_alone:
+            continue
+        if left := followers or _other_images(ops, place):
             return (
-                f"{op!r} draws and sees one field alone, so what {type(followers[0]).__name__} reads stays as it is: "
+                f"{op!r} draws and sees one field alone, so {left[0]} stays as it is: "
                 "give it all, with fields=, or say independent=True if it moves no pixels"
             )
     return ""
+
+
+def _other_images(ops: Sequence[Op], place: int) -> list[str]:
+    """The images that a function does not see, if it gets one of several."""
+    made_by: dict[str, Op] = {}  # The first op of each field.
+    last = ""
+    for op in ops[: place + 1]:
+        if op.per == "batch" or (isinstance(op, Python) and op.fields):
+            continue
+        if not isinstance(op, Python):  # It changes this one last, if it changes several.
+            last = next((name for name in reversed(made_by) if isinstance(made_by[name], DecodeImage)), last)
+        name = op._field or last
+        if isinstance(op, _READERS) or name not in made_by:
+            last = op._to or ("image" if isinstance(op, DecodeImage) else op._field or op._name)
+            made_by[last] = op
+        else:
+            last = op._to or name
+            made_by[last] = made_by.pop(name)
+    if not isinstance(seen := made_by.get(last), DecodeImage):
+        return []
+    others = [op for op in ops if isinstance(op, DecodeImage) and op is not seen]
+    return [f"the image '{op._to or 'image'}'" for op in others]
 
 
 _LABELS = re.compile(r"(masks?|labels?|seg\w*|annotations?)\d*")
@@ -159,7 +272,60 @@ def blended_labels(ops: Sequence[Op]) -> str:
     return ""
 
 
-def _once(level: int, text: str) -> None:
+_MOVERS = (
+    AugMix, AutoAugment, CenterCrop, FiveCrop, Letterbox, Pad, RandAugment, RandomAffine, RandomCrop,
+    RandomHorizontalFlip, RandomResizedCrop, RandomRotation, RandomVerticalFlip, Resize, TenCrop, TrivialAugmentWide,
+)  # fmt: skip
+"""Ops after which a pixel may lie elsewhere in a picture."""
+
+
+class LeftBehind:
+    """Arrays of `LoadNpy` that stay as they are while an op moves the pictures of their sample.
+
+    Args:
+        url: what the loader reads.
+        ops: of the loader.
+    """
+
+    def __init__(self, url: str, ops: Sequence[Op]) -> None:
+        pictures = [op for op in ops if isinstance(op, (DecodeImage, DecodeMask))]
+        names = {op._to or ("mask" if isinstance(op, DecodeMask) else "image") for op in pictures}
+        movers = [op for op in ops if isinstance(op, _MOVERS) and (op._field is None or op._field in names)]
+        moved_by_user = {name for op in ops if isinstance(op, Python) for name in op.fields}
+        self._name = shown(url)
+        self._picture = next((op._to or "image" for op in pictures if isinstance(op, DecodeImage)), "mask")
+        self._mover = movers[0] if pictures and movers else None
+        self._readers: dict[str, LoadNpy] = {}
+        for op in ops if self._mover else ():
+            name = op._to or op._field or "npy"
+            if isinstance(op, LoadNpy) and name not in moved_by_user:
+                self._readers[name] = op
+
+    def meet(self, fields: Sequence[tuple[str, Any]]) -> None:
+        """Warns of those among the engine's first fields that have a height and a width."""
+        for name, value in fields:
+            reader = self._readers.pop(name, None)
+            if reader is None:
+                continue
+            values, shapes = (value[0], value[2]) if isinstance(value, tuple) else (value, None)
+            dimensions = values.ndim - (0 if isinstance(value, tuple) else 1) if shapes is None else shapes.shape[1]
+            if dimensions < 2:
+                continue
+            if dimensions == 2 and values.dtype.kind in "iub":
+                remedy = f"DecodeMask({(reader._field or name)!r}) reads it as a mask, which moves with its picture"
+            else:
+                remedy = f"move both in one function, Python(…, fields=({self._picture!r}, {name!r})), in its place"
+            once(
+                logging.WARNING,
+                f"{self._name}: {self._mover!r} moves the pixels of {self._picture!r}, and {name!r}, which "
+                f"{reader!r} reads, stays as it is: {remedy}. If the array is no map of the picture, this is as "
+                "it should be",
+            )
+        self._readers.clear()
+
+
+def once(level: int, text: str) -> None:
+    """Logs the line, unless this process has logged the same before."""
     if text not in _said:
         _said.add(text)
         logger.log(level, "%s", text)
@@ -193,6 +359,10 @@ def _counted(count: int, one: str, several: str) -> str:
     return f"{count:,} {one if count == 1 else several}"
 
 
+def _twice(count: int) -> str:
+    return _counted(count, "sample that comes twice", "samples that come twice")
+
+
 def _ago(seconds: float) -> str:
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= length:
@@ -205,5 +375,7 @@ def _who(loader: Any) -> str:
     tasks = os.environ.get("SLURM_NTASKS", "1")
     if loader.world_size == 1 and tasks.isdigit() and int(tasks) > 1:
         said += f" (Slurm's job has {tasks} tasks, but srun did not start this process)"
+    if loader._mesh is not None:
+        said += f" ({loader._mesh.processes} processes: {loader._mesh._words})"
     return said
 

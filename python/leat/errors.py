@@ -38,6 +38,12 @@ class Corrupt(Error):
     """Bytes arrived and are wrong, or the object is not the one indexed."""
 
 
+class Skipped(Error):
+    """Raise it in a function of yours to pass over its sample: another one takes the place.
+
+    See `leat.ops.Filter`."""
+
+
 class Cancelled(Error):
     """The caller ended the work."""
 

@@ -83,8 +83,8 @@ std::optional<std::int64_t> listed_at(const Dataset& dataset) {
 }
 
 std::optional<Dataset> earlier(const Dataset& now, const std::string& digest) {
-  return without_gil(
-      [&] { return earlier_dataset(now, digest, process_env()); });
+  const py::gil_scoped_release unlocked;
+  return earlier_dataset(now, digest, process_env());
 }
 
 using Names = std::vector<std::string>;

@@ -122,6 +122,15 @@ class PythonFunction final : public UserFunction {
       if (raised.trace()) {
         PyException_SetTraceback(raised.value().ptr(), raised.trace().ptr());
       }
+      // It speaks of the sample, not of itself.
+      for (const ErrorCode code : {ErrorCode::kSkipped, ErrorCode::kCorrupt}) {
+        const std::string own(to_string(code));
+        if (raised.matches(
+                py::module_::import("leat.errors").attr(own.c_str()))) {
+          return Error(code, py::str(raised.value()).cast<std::string>())
+              .because_of(held(raised.value()));
+        }
+      }
       const std::string name =
           py::str(raised.type().attr("__name__")).cast<std::string>();
       return Error(ErrorCode::kInvalidArgument,

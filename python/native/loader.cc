@@ -226,6 +226,7 @@ LoaderOptions options_of(const py::dict& given) {
   get("ids", options.ids);
   get("collates", options.has_collate);
   options.on_error = on_error_of(py::cast<std::string>(given["on_error"]));
+  get("recorded_filters", options.recorded_filters);
   get("hashes", options.hashes);
   if (!given["memory"].is_none()) {
     options.memory_bytes =
@@ -252,6 +253,11 @@ LoaderOptions options_of(const py::dict& given) {
     options.rank =
         Rank{.rank = py::cast<std::uint32_t>(given["rank"]),
              .world_size = py::cast<std::uint32_t>(given["world_size"])};
+  }
+  if (!given["process"].is_none()) {
+    const auto [process, processes] =
+        py::cast<std::pair<std::uint32_t, std::uint32_t>>(given["process"]);
+    options.process = Rank{.rank = process, .world_size = processes};
   }
   return options;
 }
@@ -398,6 +404,26 @@ void bind_loader(py::module_& module) {
              return wait_for([&](Nanoseconds slice) {
                return loader.next_within({iteration}, slice);
              });
+           })
+      .def("begin_skipping",
+           [](Loader& loader) {
+             check_is_outside(loader, "iter()");
+             std::optional<Result<Loader::Iteration>> begun;
+             {
+               const py::gil_scoped_release unlocked;
+               begun.emplace(loader.begin_skipping());
+             }
+             return value_or_raise(*std::move(begun)).number;
+           })
+      .def("skip",
+           [](Loader& loader, std::uint64_t iteration) {
+             check_is_outside(loader, "next()");
+             std::optional<Result<bool>> skipped;
+             {
+               const py::gil_scoped_release unlocked;
+               skipped.emplace(loader.skip({iteration}));
+             }
+             return value_or_raise(*std::move(skipped));
            })
       .def("peek",
            [](Loader& loader) {

@@ -15,6 +15,7 @@
 #include "leat/base/env.h"
 #include "leat/base/units.h"
 #include "leat/cache/memcached/server_process.h"
+#include "leat/engine/loader/job.h"
 #include "leat/runtime/launcher.h"
 #include "leat/runtime/limits.h"
 #include "leat/runtime/log.h"
@@ -87,6 +88,24 @@ std::tuple<std::uint32_t, std::uint32_t, std::uint32_t> launched() {
   return {launch.rank.world_size, launch.local.rank, launch.local.world_size};
 }
 
+/// (rank, world size), as the launcher says; nullopt if there is none.
+std::optional<std::pair<std::uint32_t, std::uint32_t>> launched_place() {
+  const Launch launch = value_or_raise(read_launch(process_env()));
+  if (launch.launcher.empty()) return std::nullopt;
+  return std::pair(launch.rank.rank, launch.rank.world_size);
+}
+
+/// The bytes of a cache for processes that read the same in the same steps,
+/// given the loader's memory: it holds what one has read and another has yet to
+/// read. Twice that memory, since records leave it in whole segments; at most a
+/// quarter of what this process may use, if that is more than the memory.
+std::uint64_t ram_for_one_rank(const std::optional<std::string>& memory) {
+  const Limits limits = effective_limits();
+  const std::uint64_t bytes = memory ? value_or_raise(parse_bytes(*memory))
+                                     : usual_memory_bytes(limits);
+  return std::max(bytes, 2 * std::min(bytes, limits.memory_bytes / 8));
+}
+
 }  // namespace
 
 void bind_peers(py::module_& module) {
@@ -96,6 +115,8 @@ void bind_peers(py::module_& module) {
       .def_property_readonly("name", &ServerProcess::name)
       .def_property_readonly("pid", &ServerProcess::pid);
   module.def("launched", &launched);
+  module.def("launched_place", &launched_place);
+  module.def("ram_for_one_rank", &ram_for_one_rank, py::arg("memory"));
   module.def("usable_cores", [] { return effective_limits().threads(); });
 }
 

@@ -11,6 +11,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("boto3", reason="boto3 is not installed")
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bench"))
 import dropin_bench  # noqa: E402
+import tune_opponent  # noqa: E402
 
 
 @pytest.mark.parametrize(("best", "counts"), [(0, [0, 1, 2, 4]), (1, [0, 1, 2, 4]), (16, [0, 1, 2, 4]), (2, [4, 8]), (64, [32])])
@@ -37,3 +38,18 @@ def test_each_case_of_local_data_has_torch_at_its_best(tmp_path, monkeypatch):
         "files: torch, 0 workers", "files: torch, 2 workers", "files: torch at its best, 2 workers",
         "files: leat, 0 workers", "files: leat, 2 workers", "files: leat, 2 processes",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("best", "most"), [(64, 1024), (16, 1024), (256, 1024), (1024, 1024), (4, 1024), (1, 1024), (256, 256), (16, 16), (300, 300), (2, 10)]
+)
+def test_the_sweep_of_tensorflow_goes_on_while_its_best_is_at_an_end(best, most):
+    tried = []
+
+    def rate_of(calls):
+        tried.append(calls)
+        return -abs(calls - best)
+
+    assert tune_opponent.sweep_calls(rate_of, most) == best
+    assert max(tried) <= most and len(set(tried)) == len(tried)
+    assert best in (1, most) or min(tried) < best < max(tried)

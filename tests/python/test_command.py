@@ -86,7 +86,12 @@ def test_what_takes_long_shows_a_sign_of_life_on_a_terminal(folder):
         planned = on_a_terminal("plan", "s3://b", "--global-batch-size", "8", "--ram", "1MiB", **env)
         explained = on_a_terminal("explain", "s3://b", "--global-batch-size", "8", "--fields", "data", "--for", "3s", **env)
         examined = on_a_terminal("doctor", "s3://b", **env)
+        verified = on_a_terminal("cache", "verify", str(folder / "disk"), **env)
     simulated = on_a_terminal("simulate", str(folder / "jobs.toml"))
+    with package.Loader(folder / "store/b", batch_size=8, train=False, epochs=1,
+                        trace={"order_log": str(folder / "run.order")}) as loader:
+        list(loader)
+    proven = on_a_terminal("verify", str(folder / "run.order"))
 
     assert re.search(r"reading: \d+ of 40 samples, ", warmed) and "writing what was fetched" in warmed
     assert re.search(r"epoch 1 of 2: \d+ of 5 batches, ", benched)
@@ -94,11 +99,23 @@ def test_what_takes_long_shows_a_sign_of_life_on_a_terminal(folder):
     assert re.search(r"simulating: \d+ %", simulated)
     assert re.search(r"watching the loader: \d+ %", explained)
     assert "asking s3://b" in examined
-    for said in (warmed, benched, planned, simulated, explained, examined):
+    assert re.search(r"verifying: \d+ of \d+ MiB, \d+ %", verified)
+    assert re.search(r"verifying: \d+ %", proven)
+    for said in (warmed, benched, planned, simulated, explained, examined, verified, proven):
         assert said.endswith("\r\x1b[K"), "the line is taken away at last"
 
 
-def test_where_nobody_looks_no_progress_is_written(folder):
+def test_in_the_log_of_a_batch_job_a_line_tells_of_each_ten_seconds(folder):
+    with package.testing.Bucket(folder / "store") as bucket:
+        env = {**os.environ, **bucket.env(), "LEAT_CACHE_DIR": str(folder / "catalogues")}
+        done = subprocess.run(["leat", "explain", "s3://b", "--global-batch-size", "8", "--fields", "data", "--for", "11s"],
+                              capture_output=True, text=True, env=env)
+
+    assert done.returncode == 0 and done.stdout
+    assert re.fullmatch(r"leat: watching the loader: [89]\d %, \d s left\n", done.stderr), done.stderr
+
+
+def test_what_is_done_within_ten_seconds_leaves_no_line_in_a_log(folder):
     done = leat("simulate", str(folder / "jobs.toml"))
 
     assert (done.returncode, done.stderr) == (0, "")

@@ -10,12 +10,15 @@ import json
 import os
 import pathlib
 import re
+import struct
 import subprocess
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
 
 import leat
+from mds_writer import write_mds
 from task_data import make_hub
 from small_datasets import encoded, make_pictures, pixels, tar_of, write
 
@@ -46,9 +49,15 @@ def _own_folder(tmp_path, monkeypatch):
     os.environ.update(before)
 
 
+def list_of(pictures: Iterable[bytes]) -> bytes:
+    """As MDS keeps a list."""
+    files = list(pictures)
+    return struct.pack(f"<{2 + len(files)}I", 0, len(files), *map(len, files)) + b"".join(files)
+
+
 @pytest.fixture
 def bucket(tmp_path):
-    """s3://bucket with the data of the pages: photos/, shards/ and labels.csv."""
+    """s3://bucket with the data of the pages: photos/, shards/, mds/ and labels.csv."""
     root = tmp_path / "served"
     folder = root / "bucket"
     keys = make_pictures(folder / "photos" / "train", 60)
@@ -62,6 +71,12 @@ def bucket(tmp_path):
                 (f"{number:06}.json", json.dumps({"caption": f"number {number}"}).encode()),
             )
         ]))  # fmt: skip
+    columns = {"image": ("jpeg", None), "label": ("int", 8), "caption": ("str", None), "views": ("list[png]", None)}
+    write_mds(folder / "mds", columns, [
+        {"image": encoded(pixels(number), "JPEG"), "label": (number % 3).to_bytes(8, "little"),
+         "caption": f"number {number}".encode(), "views": list_of(encoded(pixels(number)) for _ in range(number % 3 + 1))}
+        for number in range(40)
+    ], each=15)  # fmt: skip
     rows = [f"photos/train/{key},{number % 3},{number},no. {number}" for number, key in enumerate(keys)]
     (folder / "labels.csv").write_text("\n".join(["path,class_id,width,caption", *rows]) + "\n")
     write(folder / "corpus" / "train.bin", np.arange(70_000, dtype="<u2").tobytes())
@@ -160,6 +175,10 @@ def test_how_to_read_tfrecords(bucket):
     assert page["boxes"].values.dtype == np.float32
 
 
+def test_how_to_read_shards_of_mds(bucket):
+    run_page("howto/mds.md")
+
+
 def test_how_to_sample(bucket):
     pytest.importorskip("torch", reason="torch is not installed")
     drawn = []
@@ -185,6 +204,10 @@ def test_how_to_pack(bucket):
     run_page("howto/packing.md", into=page)
 
     assert page["tokens"].shape == (4, 4096)
+
+
+def test_how_to_train_on_many_processes(bucket):
+    run_page("howto/parallelism.md")
 
 
 def test_how_to_call_your_own_functions(pictures):

@@ -131,8 +131,17 @@ def test_jaxs_types_are_taken():
         dtype = np.dtype(ml_dtypes.bfloat16)
 
     assert [dtype_name(Float32()), dtype_name(Bfloat16())] == ["float32", "bfloat16"]
-    if (jnp := sys.modules.get("jax.numpy")) is not None:
-        assert dtype_name(jnp.bfloat16) == "bfloat16"
+
+
+@pytest.mark.parametrize("name", ["uint8", "int16", "int32", "uint32", "float16", "bfloat16", "float32"])
+def test_the_types_of_jax_itself_are_taken(noises, name):
+    jnp = pytest.importorskip("jax.numpy", reason="jax is not installed")
+
+    assert Cast(getattr(jnp, name)) == Cast(jnp.dtype(name)) == Cast(jnp.zeros(1, name).dtype) == Cast(name)
+    ops = [DecodeImage(), Cast(getattr(jnp, name))]
+    with leat.Loader(noises, batch_size=3, shuffle=False, ops=ops, output="jax") as loader:
+        (batch, *_) = loader
+    assert batch["image"].dtype == getattr(jnp, name)
 
 
 def test_every_op_with_a_dtype_takes_them():

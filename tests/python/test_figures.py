@@ -43,6 +43,22 @@ def test_a_quick_run_is_not_published() -> None:
     assert "--quick" in done.stderr
 
 
+def test_jobs_say_their_room_their_epochs_and_the_checks_before_the_tables(tmp_path: pathlib.Path) -> None:
+    title = "jobs by smooth: 3 on 512 photographs of 500 x 375, 37 KB, 3 epochs, 55 MB of cache"
+    row = {"way": "shared", "makespan_s": "2.2", "of_torch": "8.75 x", "gets": "1.03", "decoded": "0.99"}
+    kept = {"command": "./dev bench jobs", "date": "2026-11-25", "machine": {"cpu": "a", "cpus": 2, "commit": "b"},
+            "tables": [{"title": title, "rows": [row]}]}  # fmt: skip
+    (tmp_path / "jobs.json").write_text(json.dumps(kept))
+
+    page = publish.page(tmp_path)
+
+    about, _, table = page.partition(f"{title}:")
+    assert "40 % of the size in which the pictures are kept" in about and "40 % of their decoded size" in about
+    assert "how many jobs, photographs and epochs" in about
+    assert "each photograph came once" in about and "the pixels of a loader without a cache" in about
+    assert "| shared | 2.2 | 8.75 x |  | 1.03 | 0.99 |" in table
+
+
 def test_a_row_that_is_not_there_is_named() -> None:
     with pytest.raises(KeyError, match="leat 100k 256"):
         publish.row_of([{"way": "leat 4k 64"}], "leat 100k 256")

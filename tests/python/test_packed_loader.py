@@ -179,6 +179,18 @@ def test_what_is_packed_and_what_is_lost_is_said_once(tmp_path, caplog):
     assert sum("loses 60 tokens" in line for line in lines) == 1
 
 
+def test_much_that_is_dropped_of_rows_is_warned_of(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "leat")
+    write(tmp_path / "a.bin", np.array([*[1, 2, 3, EOS] * 3], "<u2").tobytes())
+    corpus = leat.Dataset.tokens(tmp_path, dtype="uint16", seq_len=4096, eos=EOS)
+    for drop_last in (None, True):
+        with leat.Loader(corpus, batch_size=2, sampler=leat.Pack(4), drop_last=drop_last, **USUAL) as loader:
+            assert [len(list(loader)) for _ in range(2)] == [1, 1]
+    lines = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert ["each epoch leaves out 1 of 3 rows (33 %), which do not fill a step of 2" in line for line in lines] == [True]
+    assert sum("drops 1 row of the last step" in record.getMessage() for record in caplog.records) == 1
+
+
 @pytest.mark.parametrize(
     "options, words",
     [

@@ -209,6 +209,59 @@ def test_sliders_move_the_steps_bar(tab, ten_steps):
     assert tab.errors == []
 
 
+FACTORS = (0.25, 0.5, 2, 4, 8)  # Not 1: there stands the stroke of the present setting.
+CURVE = """(() => {
+  const figure = document.querySelector("#what-if-curve"), canvas = figure.querySelector("canvas");
+  const outer = canvas.getBoundingClientRect(), inner = figure.querySelector(".u-over").getBoundingClientRect();
+  const context = canvas.getContext("2d"), scale = canvas.width / outer.width;
+  const probe = document.body.appendChild(document.createElement("i"));
+  const color = name => { probe.style.color = `var(${name})`; return getComputedStyle(probe).color.match(/\\d+/g).slice(0, 3).map(Number); };
+  const rows = (x, wanted) => {  // From the bottom of the plot up, where that column has the colour.
+    const at = Math.min(Math.max(x, 1), inner.width - 2) + inner.left - outer.left, top = inner.top - outer.top;
+    const bytes = context.getImageData(Math.round(at * scale), Math.round(top * scale), 1, Math.round(inner.height * scale)).data;
+    const found = [];
+    for (let y = 0; y < inner.height * scale; ++y) {
+      const [red, green, blue, alpha] = bytes.slice(4 * y, 4 * y + 4);
+      if (alpha > 100 && Math.abs(red - wanted[0]) + Math.abs(green - wanted[1]) + Math.abs(blue - wanted[2]) < 40) found.push(inner.height - y / scale);
+    }
+    return found;
+  };
+  const work = color("--work"), soft = color("--soft"), place = factor => (Math.log2(factor) + 2) / 5 * inner.width;
+  return {
+    width: inner.width, height: inner.height,
+    line: FACTORS.map(factor => rows(place(factor), work)),
+    strokes: [-1, 0, 1].map(x => rows(place(1) + x, soft).length / inner.height / scale),
+  };
+})()""".replace("FACTORS", str(list(FACTORS)))
+
+
+def test_the_curves_points_lie_where_their_factors_are(tab, ten_steps):
+    """A point for x0.25 was drawn at x0.5, and so the curve began with a vertical stroke."""
+    report = report_in(ten_steps / "page.html")
+    for name, part in report["parts"].items():
+        part["seconds"] = 0.1 if name == "compute" else 0
+    # A step computes for 100 ms, and its supply takes 20: it can be five times as fast, and no faster.
+    report.update(supply_seconds={"warm": 0.02, "cold": 0.02}, supply_cpu_seconds=0.001)
+    assert schema.problems(report, SCHEMA, SCHEMA) == []
+    tab.show_as(1200)
+    tab.open(with_report(ten_steps / "page.html", "curve.html", report))
+
+    curve = tab.evaluate(CURVE)
+
+    most = 5 * 1.08  # The top of the figure.
+    for factor, rows in zip(FACTORS, curve["line"]):
+        assert rows, f"no line at x{factor}"
+        assert max(rows) - min(rows) < 8, f"a vertical stroke at x{factor}"
+        assert sum(rows) / len(rows) == pytest.approx(min(factor, 5) / most * curve["height"], abs=2.5), factor
+    assert max(curve["strokes"]) > 0.3, "the present setting is marked at x1"
+    place = tab.page.locator("#what-if-curve .u-over")
+    for at, factor in enumerate((0.25, 0.5, 1, 2, 4, 8)):
+        x = min(max(at / 5 * curve["width"], 1), curve["width"] - 2)
+        place.hover(position={"x": x, "y": curve["height"] / 2})
+        speed = min(factor, 5)
+        assert tab.text("#what-if-curve .readout") == f"Speed of the accelerator ×{factor}: {speed} times the samples a second"
+
+
 def drawn(seed: int) -> tuple[dict, dict]:
     """A report that could be, and something that could be otherwise."""
     draw = random.Random(seed)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import collections
 import importlib
 import importlib.util
+import io
 import logging
 import os
 import pathlib
@@ -541,8 +542,14 @@ def test_classes_that_do_not_fit_the_folders_are_refused(class_folders, tmp_path
     ({"train": False, "drop_last": "pad", "ids": True}, "; fills up the last step with 4 samples that come twice",
      "in the samples' order"),
     ({"train": False, "batch_size": 10}, "", "in the samples' order"),
-    ({"sampler": leat.WeightedSampler([1.0] * 60, 30)}, "; a last step of 6", "30 an epoch drawn by weights, seed 0"),
-    ({"sampler": list(range(20))}, "", "in a sampler's order"),
+    ({"sampler": leat.WeightedSampler([1.0] * 60, 30), "train": False}, "; a last step of 6",
+     "30 an epoch drawn by weights, seed 0"),
+    ({"sampler": leat.WeightedSampler([1.0] * 60, 30)}, "; drops 6 of the last step", "30 an epoch drawn by weights, seed 0"),
+    ({"sampler": list(range(20))}, "; a last step of 4", "in a sampler's order"),
+    ({"sampler": list(range(20)), "train": True}, "; drops 4 of the last step", "in a sampler's order"),
+    ({"sampler": list(range(24))}, "", "in a sampler's order"),
+    ({"sampler": leat.SizeBuckets(range(1, 61)), "train": True, "drop_last": "pad"},
+     "; fills up the last step with 4 samples that come twice", "steps of like size, seed 0"),
 ])  # fmt: skip
 def test_one_line_says_what_is_read_and_how(pictures, said, options, tail, order):
     loader = load(pictures, **options)
@@ -585,6 +592,81 @@ def test_padding_that_nobody_can_tell_is_warned_of(pictures, said):
     assert said(logging.WARNING) == []
 
 
+class Lengths:
+    """A sampler without a len(), which gives so many samples in each epoch."""
+
+    def __init__(self, *lengths: int) -> None:
+        self._lengths, self._epoch = lengths, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        self._epoch = epoch
+
+    def __iter__(self):
+        return iter(range(self._lengths[self._epoch]))
+
+
+ORDERS = {
+    "sampler": (lambda: list(range(60)), "samples"),
+    "sampler without a len()": (lambda: Lengths(60, 60, 60), "samples"),
+    "sampler whose second epoch has a rest": (lambda: Lengths(50, 60, 60), "samples"),
+    "buckets": (lambda: leat.SizeBuckets(range(1, 61)), "samples"),
+    "weights": (lambda: leat.WeightedSampler([1.0] * 60), "draws"),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_much_that_is_dropped_of_any_order_is_warned_of_once(pictures, said, order):
+    sampler, unit = ORDERS[order]
+    with load(pictures, train=True, batch_size=25, sampler=sampler()) as loader:
+        assert [len(list(loader)) for _ in range(3)] == [2, 2, 2]
+    (warning,) = said(logging.WARNING)
+    assert f"each epoch leaves out 10 of 60 {unit} (17 %), which do not fill a step of 25" in warning
+
+    for drop_last in (True, False):
+        take(load(pictures, train=True, batch_size=25, sampler=sampler(), drop_last=drop_last))
+    assert said(logging.WARNING) == []
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_padding_of_any_order_that_nobody_can_tell_is_warned_of_once(pictures, said, order):
+    def make(**options):
+        sampler, _ = ORDERS[order]
+        return load(pictures, train=True, batch_size=25, sampler=sampler(), drop_last="pad", **options)
+
+    with make() as loader:
+        assert sum(len(batch["label"]) for _ in range(3) for batch in loader) in (225, 200)
+    (warning,) = said(logging.WARNING)
+    assert "15 samples that come twice" in warning and '"valid"' in warning
+
+    take(make(ids=True))
+    assert said(logging.WARNING) == []
+
+
+@pytest.mark.parametrize(("drop_last", "comes", "tail", "warns"), [
+    (None, 4, "drops 3 of the last step", "each epoch leaves out 3 of 7 samples (43 %)"),
+    ("pad", 8, "fills up the last step with 1 sample that comes twice", "1 sample that comes twice, and nothing"),
+    (True, 4, "drops 3 of the last step", ""),
+    (False, 7, "a last step of 3", ""),
+])  # fmt: skip
+def test_the_tail_of_a_stream_is_said_once_it_is_known(
+    tmp_path, said, caplog, fresh_cache, drop_last, comes, tail, warns
+):
+    def lines(level: int) -> list[str]:
+        found = [r.getMessage() for r in caplog.records if r.levelno == level]
+        return [line for line in found if "/shards: " in line]
+
+    make_shards(tmp_path / "shards", shards=1, samples=7, size=100)
+    options = {"shuffle": "stream", "batch_size": 4, "fields": ("index", "txt"), "drop_last": drop_last}
+    with load(str(tmp_path / "shards"), **options) as loader:
+        for _ in range(2):  # All is said in the first.
+            assert sum(len(index) for index, _ in loader) == comes
+
+            first, then = lines(logging.INFO)
+            assert "samples not known yet" in first and "last step" not in first
+            assert then.endswith(f"/shards: 7 samples; {tail}")
+            assert [warns in warning for warning in lines(logging.WARNING)] == ([True] if warns else [])
+
+
 def test_no_secret_of_a_url_is_said():
     assert _say.shown("https://me:pass@host/photos?X-Amz-Signature=abc") == "https://host/photos"
 
@@ -611,11 +693,31 @@ def test_substitutes_are_said_first_by_name_and_then_by_number(tmp_path, said):
         next(iter(loader))
         then = said(logging.WARNING)
 
-    for epoch, lines in ((0, first), (1, then[:2])):
-        named, counted = lines
-        assert f"epoch {epoch}: sample 3 \"ant/00003.png\": " in named and "comes in its place" in named
-        assert f"epoch {epoch}: {3 if epoch == 0 else 2} of {30 if epoch == 0 else 10} samples were bad" in counted
-    assert "epoch 2: sample 3" in then[2] and len(then) == 3
+    named, counted = first[:-1], first[-1]
+    for number, line in zip((3, 4, 17), sorted(named, key=lambda line: "00017" in line)):
+        assert f"sample {number} \"" in line and f"{number:05}.png\": " in line
+        assert "another sample of the epoch takes its place" in line
+    assert len(named) == 3 and "epoch 0: 3 of 30 samples were bad" in counted
+    # Each is named once; the next epochs do not read it.
+    assert then == [line for line in then if "of 10 samples were bad" in line] and len(then) == 1
+
+
+def test_bad_samples_of_an_earlier_run_are_said_at_the_start(tmp_path, said):
+    make_pictures(tmp_path / "set", 30)
+    (path,) = (tmp_path / "set").glob("*/00003.png")
+    path.write_bytes(b"no picture")
+    options = {"train": False, "batch_size": 10, "ops": [DecodeImage()], "on_error": "substitute"}
+    take(load(tmp_path / "set", **options))
+    said(logging.WARNING)
+
+    loader = load(tmp_path / "set", **options)
+    (line,) = said(logging.WARNING)
+    assert "1 samples are known to be bad and are passed over" in line and ".tsv names them" in line
+    take(loader)
+    assert [line for line in said(logging.WARNING) if "sample 3" in line] == []
+    # Without on_error, it is read, and raises.
+    with pytest.raises(leat.Corrupt, match="00003.png"):
+        take(load(tmp_path / "set", train=False, batch_size=10, ops=[DecodeImage()]))
 
 
 def test_nothing_is_said_of_a_dataset_that_is_whole(pictures, said):
@@ -664,6 +766,7 @@ def ranks_of_one_job(monkeypatch):
     ({"train": True}, {"train": True, "batch_size": 6}, "steps of 12.*steps of 10"),
     ({"train": True}, {"train": False}, "none shuffle.*full shuffle"),
     ({"train": False}, {"train": False, "drop_last": True}, "drops the last.*keeps the last"),
+    ({"sampler": SEQUENTIAL}, {"sampler": SEQUENTIAL, "drop_last": True}, "drops the last.*keeps the last"),
 ])
 def test_ranks_that_read_in_other_orders_are_refused(pictures, ranks_of_one_job, first, second, says):
     with pytest.raises(leat.InvalidArgument, match=says):
@@ -712,6 +815,41 @@ def test_a_function_that_draws_beside_a_mask_is_warned_of(tmp_path, said, op, wa
     assert all("DecodeMask" in text and "independent=True" in text for text in told)
 
 
+LEFT, RIGHT = DecodeImage("png", to="left"), DecodeImage("seg.png", to="right")
+
+
+@pytest.mark.parametrize(("ops", "left"), [
+    ([LEFT, RIGHT, Python(noise, field="left")], "right"),
+    ([LEFT, RIGHT, Python(noise, field="right")], "left"),
+    ([LEFT, RIGHT, Python(noise)], "left"),  # Which takes that of the op before.
+    ([LEFT, Python(noise), RIGHT], "right"),
+    ([DecodeImage("png"), RIGHT, Python(noise)], "image"),
+    ([LEFT, RIGHT, leat.ops.Resize(8, field="left", to="small"), Python(noise)], "right"),
+    ([LEFT, RIGHT, leat.ops.Resize(8), Python(noise)], "left"),
+    ([LEFT, RIGHT, Python(lambda image: image, field="left"), Python(noise)], "right"),
+    ([LEFT, RIGHT, Python(noise, field="left", independent=True)], ""),
+    ([LEFT, RIGHT, Python(shift, fields=("left", "right"))], ""),
+    ([LEFT, RIGHT, Python(lambda image: image, field="left")], ""),
+    ([LEFT, Python(noise)], ""),
+    ([LEFT, RIGHT, Python(noise, field="0")], ""),  # Bytes, which may be a text.
+    ([LEFT, RIGHT, leat.ops.ParseText("txt"), Python(noise)], ""),
+])  # fmt: skip
+def test_a_function_that_draws_beside_a_second_image_is_warned_of(ops, left):
+    told = _say.drawn_apart(ops)
+
+    assert bool(told) == bool(left)
+    if left:
+        assert f"sees one field alone, so the image '{left}' stays as it is" in told and "independent=True" in told
+
+
+def test_the_loader_says_so(tmp_path, said):
+    picture = encoded(pixels(1))
+    write(tmp_path / "a.tar", tar_of([("0.png", picture), ("0.seg.png", picture)]))
+    take(leat.Loader(str(tmp_path), batch_size=1, train=False, ops=[LEFT, RIGHT, Python(noise, field="left")]))
+
+    assert ["the image 'right' stays as it is" in line for line in said(logging.WARNING)] == [True]
+
+
 @pytest.mark.parametrize(("reads", "op", "warnings"), [
     (DecodeImage("seg.png", to="mask", mode="L"), leat.ops.RandomResizedCrop(8), 1),
     (DecodeImage("seg.png", to="y"), leat.ops.Resize((8, 8)), 1),
@@ -734,6 +872,38 @@ def test_labels_that_are_read_as_a_picture_and_blended_are_warned_of(tmp_path, s
     told = [text for text in said(logging.WARNING) if "named like labels" in text]
     assert len(told) == warnings
     assert all("DecodeMask" in text and "blends pixels (bilinear)" in text for text in told)
+
+
+CROP = leat.ops.RandomCrop(6)
+
+
+def npy(array) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(("ops", "remedy"), [
+    ([leat.ops.LoadNpy("map.npy", to="map"), CROP], "DecodeMask('map.npy')"),
+    ([leat.ops.LoadNpy("map.npy", to="map"), leat.ops.RandomHorizontalFlip()], "DecodeMask('map.npy')"),
+    ([leat.ops.LoadNpy("map.npy", to="map", ragged=True), CROP], "DecodeMask('map.npy')"),
+    ([leat.ops.LoadNpy("depth.npy"), leat.ops.Resize((6, 6))], "fields=('image', 'depth.npy')"),
+    ([leat.ops.LoadNpy("depth.npy"), leat.ops.RandAugment()], "fields=('image', 'depth.npy')"),
+    ([leat.ops.LoadNpy("vector.npy"), CROP], None),
+    ([leat.ops.LoadNpy("map.npy"), leat.ops.ColorJitter(0.2)], None),
+    ([leat.ops.DecodeMask("map.npy"), CROP], None),
+    ([leat.ops.LoadNpy("map.npy", to="map"), CROP, Python(lambda image, map: (image, map), fields=("image", "map"))], None),
+], ids=repr)  # fmt: skip
+def test_an_array_that_stays_behind_its_picture_is_warned_of(tmp_path, said, ops, remedy):
+    arrays = {"map": np.zeros((10, 12), np.uint8), "depth": np.zeros((10, 12), np.float32), "vector": np.zeros(9)}
+    members = [(f"0.{name}.npy", npy(array)) for name, array in arrays.items()]
+    write(tmp_path / "0.tar", tar_of([("0.png", encoded(pixels(1))), *members]))
+    for _ in range(2):
+        take(leat.Loader(str(tmp_path), batch_size=1, train=False, ops=[DecodeImage("png"), *ops]))
+
+    told = [text for text in said(logging.WARNING) if "stays as it is" in text]
+    assert len(told) == (remedy is not None)
+    assert all(remedy in text and repr(ops[-1]) in text and repr(ops[0]) in text for text in told)
 
 
 # --- calls that cannot be meant ---------------------------------------------

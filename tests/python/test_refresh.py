@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 import leat
@@ -297,6 +298,98 @@ def test_manifests_and_tokens_ask_whether_they_may_read(tmp_path, monkeypatch, f
                 make()
 
 
+def write_tokens(path: pathlib.Path, count: int, first: int = 0) -> None:
+    write(path, np.arange(first, first + count, dtype="<u2").tobytes())
+
+
+@pytest.mark.parametrize("options", [{}, {"eos": 60_000}, {"stride": 10}], ids=repr)
+@pytest.mark.parametrize("pattern", ["", "/*.bin"])
+def test_token_files_that_came_went_or_were_written_anew(tmp_path, serve, fresh_cache, caplog, pattern, options):
+    folder = tmp_path / "data"
+    write_tokens(folder / "a.bin", 100)
+    served = serve(folder)
+
+    def opened() -> tuple[leat.Dataset, int]:
+        served.reset()
+        dataset = leat.Dataset.tokens(
+            served.url + pattern, dtype="uint16", seq_len=10, **options, **served.options)
+        return dataset, served.counters()["list"]
+
+    dataset, lists = opened()
+    assert (len(dataset), lists) == (10, 1)
+    dataset, lists = opened()
+    assert (len(dataset), lists) == (10, 1) and changes(caplog) == []
+    (cached,) = fresh_cache.glob("catalogues/*.leatcat")
+    age(cached, 2.1 * 3600)
+
+    write_tokens(folder / "b.bin", 50)
+    write(folder / "notes.txt", b"none of it")
+    dataset, lists = opened()
+    assert (len(dataset), lists) == (15, 2)
+    (said,) = changes(caplog)
+    assert "1 object was added and 0 removed since the catalogue of 2 h ago; listed again" in said
+    write_tokens(folder / "a.bin", 100, first=500)  # As long as it was.
+    dataset, _ = opened()
+    assert dataset[0]["tokens"][0] == 500
+    assert "0 objects were added, 0 removed and 1 written anew" in changes(caplog)[0]
+    (folder / "a.bin").unlink()
+    dataset, _ = opened()
+    assert len(dataset) == 5 and dataset[0]["tokens"][0] == 0
+    assert "0 objects were added and 1 removed" in changes(caplog)[0]
+    dataset, lists = opened()
+    assert (len(dataset), lists) == (5, 1) and changes(caplog) == []
+
+
+def test_when_token_files_are_listed_again(tmp_path, fresh_cache):
+    def windows(refresh: str) -> int:
+        return len(leat.Dataset.tokens(tmp_path / "data", dtype="uint16", seq_len=10, refresh=refresh))
+
+    write_tokens(tmp_path / "data" / "a.bin", 100)
+    assert windows("auto") == 10
+    write_tokens(tmp_path / "data" / "b.bin", 50)
+    assert windows("never") == windows("if-older-than:1d") == 10
+    (cached,) = fresh_cache.glob("catalogues/*.leatcat")
+    age(cached, 1.1 * DAY)
+    assert windows("if-older-than:2d") == 10 and windows("if-older-than:1d") == 15
+    write_tokens(tmp_path / "data" / "c.bin", 50)
+    assert windows("never") == 15 and windows("always") == 20
+
+
+def test_one_named_file_is_asked_for_and_nothing_is_listed(tmp_path, serve, fresh_cache, caplog):
+    folder = tmp_path / "data"
+    write_tokens(folder / "a.bin", 100)
+    served = serve(folder)
+
+    def first() -> int:
+        served.reset()
+        dataset = leat.Dataset.tokens(f"{served.url}/a.bin", dtype="uint16", seq_len=10, **served.options)
+        assert served.counters()["list"] == 0
+        return int(dataset[0]["tokens"][0])
+
+    assert first() == first() == 0 and changes(caplog) == []
+    write_tokens(folder / "b.bin", 100)  # Nobody has named it.
+    assert first() == 0 and changes(caplog) == []
+    write_tokens(folder / "a.bin", 100, first=500)
+    assert first() == 500
+    assert "1 written anew" in changes(caplog)[0]
+    (folder / "a.bin").unlink()
+    with pytest.raises(leat.NotFound, match=r"a\.bin"):
+        first()
+
+
+def test_a_file_of_a_web_server_is_asked_for_too(tmp_path, serve, fresh_cache, caplog):
+    folder = tmp_path / "data"
+    write_tokens(folder / "a.bin", 100)
+    url = f"{serve(folder).http_url}/a.bin"
+
+    def first() -> int:
+        return int(leat.Dataset.tokens(url, dtype="uint16", seq_len=10)[0]["tokens"][0])
+
+    assert first() == first() == 0 and changes(caplog) == []
+    write_tokens(folder / "a.bin", 100, first=500)
+    assert first() == 500 and len(changes(caplog)) == 1
+
+
 _RANK = """
 import sys, leat
 dataset = leat.Dataset(sys.argv[1])
@@ -397,6 +490,26 @@ def test_a_state_between_epochs_goes_on_with_what_is_there(folder, fresh_cache):
         assert len(keys_of(loader)) == 4 and loader.state_dict()["epoch"] == 2
 
 
+@pytest.mark.parametrize("opened", [
+    lambda folder: leat.Dataset(f"{folder}/*.bin"),
+    lambda folder: leat.Dataset(folder, include="*.bin"),
+    lambda folder: leat.Dataset.tokens(folder, dtype="uint8", seq_len=1),
+], ids=["wildcard", "include", "tokens"])  # fmt: skip
+def test_so_does_one_over_a_part_of_a_place_and_over_token_files(folder, fresh_cache, caplog, opened):
+    with loader_of(opened(folder)) as loader:
+        whole = keys_of(loader)
+    with loader_of(opened(folder)) as loader:
+        begun = [next(iter(loader))["key"][0]]
+        state = json.loads(json.dumps(loader.state_dict()))
+    write(folder / "3.bin", b"x")
+
+    with loader_of(opened(folder)) as loader:
+        assert len(loader) == 4
+        loader.load_state_dict(state)
+        assert "goes on with the catalogue that it began with" in caplog.text
+        assert begun + keys_of(loader) == whole
+
+
 def test_without_the_catalogue_that_it_began_with_an_epoch_is_refused(folder, fresh_cache):
     with loader_of(folder) as loader:
         next(iter(loader))
@@ -405,5 +518,33 @@ def test_without_the_catalogue_that_it_began_with_an_epoch_is_refused(folder, fr
     with loader_of(folder) as loader:
         for kept in pathlib.Path(fresh_cache).glob("catalogues/*.of-*"):
             kept.unlink()
-        with pytest.raises(leat.InvalidArgument, match='refresh="never"'):
+        says = r'keeps the last four catalogues that a place had.*set_epoch\(0\).*refresh="never"'
+        with pytest.raises(leat.InvalidArgument, match=says):
             loader.load_state_dict(state)
+
+
+@pytest.mark.parametrize("derived", [
+    lambda folder: leat.Dataset(folder).select(range(len(leat.Dataset(folder)))),
+    lambda folder: leat.Dataset(folder).split(0.9, 0.1)[0],
+    lambda folder: leat.Dataset(folder).filter(lambda of: of.lengths("data") > 0),
+    lambda folder: leat.Dataset.concat([leat.Dataset(folder), leat.Dataset(folder)]),
+    lambda folder: leat.Dataset([f"{folder}/0.bin", f"{folder.parent}/more/*.bin"]),
+], ids=["select", "split", "filter", "concat", "places"])  # fmt: skip
+def test_of_what_is_made_of_places_no_earlier_catalogue_is_kept_and_that_is_said(folder, fresh_cache, derived):
+    for number in range(20):
+        write(folder.parent / "more" / f"{number}.bin", b"x")
+        write(folder / f"{number}.bin", b"x")
+    with loader_of(derived(folder), epochs=1) as loader:
+        next(iter(loader))
+        state = json.loads(json.dumps(loader.state_dict()))
+    for place in (folder, folder.parent / "more"):
+        write(place / "20.bin", b"x")
+
+    with loader_of(derived(folder), epochs=1) as loader:
+        with pytest.raises(leat.InvalidArgument) as refused:
+            loader.load_state_dict(state)
+        assert "any more" not in str(refused.value)
+        assert "no earlier catalogue is kept of what select, split, filter, concat" in str(refused.value)
+        assert "set_epoch(0)" in str(refused.value) and 'refresh="never"' in str(refused.value)
+        loader.set_epoch(0)
+        assert len(keys_of(loader)) == len(loader)

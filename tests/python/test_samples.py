@@ -163,6 +163,25 @@ def test_what_would_be_drawn_apart_raises(pairs, ops):
         load(pairs, ops)
 
 
+@pytest.mark.parametrize("make", [
+    lambda **of: ColorJitter(0.5, **of),
+    lambda **of: leat.ops.GaussianBlur(3, **of),
+    lambda **of: leat.ops.RandomGrayscale(**of),
+    lambda **of: leat.ops.RandomErasing(**of),
+    lambda **of: leat.ops.RandomSolarize(128, **of),
+    lambda **of: leat.ops.RandomEqualize(**of),
+])  # fmt: skip
+def test_one_random_op_for_each_of_two_images_raises(pairs, make):
+    """Their pixels would be drawn apart. Once for both, or for one alone, it is what was meant."""
+    apart = [make(field="image"), make(field="twin")]
+    with pytest.raises(leat.InvalidArgument, match=r"draws for 'image'.*for 'twin'.*once behind them, without field="):
+        load(pairs, [*BOTH, *apart])
+    with pytest.raises(leat.InvalidArgument, match="independent=True"):
+        load(pairs, [BOTH[0], apart[0], BOTH[1], apart[1]])
+    for told in ([make()], apart[:1], [make(field="image", independent=True), make(field="twin", independent=True)]):
+        load(pairs, [*BOTH, *told]).close()
+
+
 def mirror(image, rng):
     return image[:, ::-1] if rng.random() < 0.5 else image
 
@@ -462,3 +481,52 @@ def test_a_function_gives_back_as_many(detected):
         list(loader)
     with pytest.raises(leat.InvalidArgument, match="two fields or more"):
         leat.ops.Python(print, fields=("image",))
+
+
+# --- masks in .npy -----------------------------------------------------------
+
+
+def npy(array: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def arrays(tmp_path):
+    """Makes shards of an image, grey.png, and the same grey as an array of this type."""
+
+    def make(dtype) -> str:
+        members = []
+        for number in range(8):
+            grey = pixels(number, 50, 40)[..., 0]
+            members += [(f"{number}.png", encoded(grey)), (f"{number}.npy", npy(grey.astype(dtype)))]
+        write(tmp_path / "0.tar", tar_of(members))
+        return str(tmp_path)
+
+    return make
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_a_mask_in_npy_moves_with_its_picture(arrays, dtype):
+    ops = [DecodeImage("png", mode="L"), DecodeMask("npy", to="mask"), Pad(3), RandomCrop(20), RandomHorizontalFlip()]
+    for sample in samples_of(load(arrays(dtype), ops, epochs=2), epochs=2):
+        inside = sample["mask"] != 255  # Beyond the picture, or 255 in it.
+        assert sample["mask"].shape == (20, 20) and inside.any()
+        assert np.array_equal(sample["image"][0][inside], sample["mask"][inside])
+
+
+def test_a_number_that_is_no_label_is_a_bad_sample(tmp_path):
+    array = np.zeros((40, 50), np.int64)
+    array[3, 7] = -1
+    write(tmp_path / "0.tar", tar_of([("0.png", encoded(pixels(0, 50, 40))), ("0.npy", npy(array))]))
+    with pytest.raises(leat.Corrupt, match=r"-1 at row 3, column 7 is no label of a mask.*LoadNpy"):
+        samples_of(load(str(tmp_path), [DecodeImage("png"), DecodeMask("npy")], global_batch_size=1))
+    write(tmp_path / "0.tar", tar_of([("0.png", encoded(pixels(0, 50, 40))), ("0.npy", npy(array.astype(np.float32)))]))
+    with pytest.raises(leat.InvalidArgument, match="labels are whole numbers"):
+        samples_of(load(str(tmp_path), [DecodeImage("png"), DecodeMask("npy")], global_batch_size=1))
+
+
+def test_an_array_is_no_picture(arrays):
+    with pytest.raises(leat.Corrupt, match="DecodeMask reads it as a mask, and LoadNpy as an array"):
+        samples_of(load(arrays("uint8"), [DecodeImage("npy")]))

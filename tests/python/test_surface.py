@@ -60,6 +60,7 @@ def test_each_argument_is_in_the_docstring():
     (lambda: leat.Loader(".", batchsize=3), "Loader has no argument 'batchsize'; did you mean 'batch_size'?"),
     (lambda: leat.Loader(".", bach_size=3), "did you mean 'batch_size'"),
     (lambda: leat.Loader(".", weights=[1]), r"no argument 'weights': give sampler=leat.WeightedSampler\(weights\)"),
+    (lambda: leat.Loader(".", pad_to=8), r"no argument 'pad_to': give ops=\[…, leat.ops.PadTo\(…\)\]"),
     (lambda: leat.Loader(".", endpoint_url="x"), r"no argument 'endpoint_url': give storage_options="),
     (lambda: leat.Loader(".", num_worker=3), "no argument 'num_worker', nor 'num_workers': threads= decode"),
     (lambda: leat.Loader(".", quux=3), "no argument 'quux'; there are source, batch_size,"),

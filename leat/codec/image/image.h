@@ -9,7 +9,7 @@
 
 namespace leat {
 
-enum class ImageFormat : std::uint8_t { kJpeg, kPng, kWebp, kTiff };
+enum class ImageFormat : std::uint8_t { kJpeg, kPng, kWebp, kTiff, kNpy };
 
 /// The form of a pixel: one byte for each channel, interleaved; or 16 bits, in
 /// the machine's order.
@@ -19,7 +19,7 @@ enum class PixelMode : std::uint8_t {
   kGrey16,
   kRgb16,
   /// Numbers as they are stored: grey values of up to 8 bits, unscaled, or
-  /// indices into a palette. PNGs and grey TIFFs of 8 bits have them;
+  /// indices into a palette. PNGs, grey TIFFs of 8 bits and arrays have them;
   /// another picture is an error.
   kLabels,
 };
@@ -55,7 +55,7 @@ struct ImageHeader {
   std::uint32_t height = 0;      ///< As stored: EXIF orientation not applied.
   std::uint8_t orientation = 1;  ///< EXIF's, 1 to 8; 1 is upright.
   std::uint8_t depth = 8;        ///< Bits of a channel; 8 if there are fewer.
-  /// A PNG or TIFF has one channel, and no palette.
+  /// A PNG, a TIFF or an array has one channel, and no palette.
   bool is_grey = false;
   bool has_palette = false;
   /// The most memory that decoding takes besides a few rows: all coefficients

@@ -208,8 +208,8 @@ void Account::count_samples(const BatchWork& work) {
   EpochStats& at = epochs_.last();
   const auto samples = static_cast<std::int64_t>(work.batch.ids.size());
   at.samples += work.batch.ids.size();
-  if (work.substituted != 0) tell_first_bad(work);
   at.substituted += work.substituted;
+  at.skipped += work.skipped;
   if (options_.has_hashes) {
     at.content_hash += work.batch.content_hash;
     for (const SampleId id : work.batch.ids) at.add_to_order(id.value);
@@ -217,26 +217,25 @@ void Account::count_samples(const BatchWork& work) {
   metrics_.add(Metric::kPipelineBatches, 1);
   metrics_.add(Metric::kPipelineSubstitutes,
                static_cast<std::int64_t>(work.substituted));
+  metrics_.add(Metric::kPipelineSkipped,
+               static_cast<std::int64_t>(work.skipped));
   metrics_.add(Metric::kPipelineSamples, samples);
-}
-
-/// Warns once an epoch that other samples replace bad ones; the end of the
-/// epoch reports how many.
-void Account::tell_first_bad(const BatchWork& work) const {
-  if (epochs_.last().substituted != 0) return;
-  log_warning(
-      fmt::format("epoch {}: {}: a good sample of the same batch comes in its "
-                  "place, as of others of this epoch; its end says how many",
-                  work.epoch, work.first_bad));
 }
 
 void Account::tell_substituted() const {
   const EpochStats& at = epochs_.last();
-  if (at.substituted == 0) return;
-  log_warning(fmt::format(
-      "epoch {}: {} of {} samples were bad, and others came twice in their "
-      "place (on_error=\"substitute\")",
-      at.epoch, at.substituted, at.samples));
+  if (at.substituted != 0) {
+    log_warning(fmt::format(
+        "epoch {}: {} of {} samples were bad, and others of the epoch came in "
+        "their place (on_error=\"substitute\")",
+        at.epoch, at.substituted, at.samples));
+  }
+  if (at.skipped != 0) {
+    log_info(fmt::format(
+        "epoch {}: functions skipped {} of {} samples, and others of the epoch "
+        "came in their place",
+        at.epoch, at.skipped, at.samples));
+  }
 }
 
 std::vector<EpochStats> Account::stats() const {

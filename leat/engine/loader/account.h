@@ -87,7 +87,6 @@ class Account {
   StepWait keep_wait(const StallTimes& times) LEAT_REQUIRES(mutex_);
   void count_samples(const BatchWork& work) LEAT_REQUIRES(mutex_);
   void end_training() LEAT_REQUIRES(mutex_);
-  void tell_first_bad(const BatchWork& work) const LEAT_REQUIRES(mutex_);
   void tell_substituted() const LEAT_REQUIRES(mutex_);
 
   const AccountOptions options_;

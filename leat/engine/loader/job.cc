@@ -35,11 +35,21 @@ Tail tail_of(const LoaderOptions& options) {
 Result<Launch> launch_of(const LoaderOptions& options, const Env& env) {
   Result<Launch> launch = read_launch(env);
   if (!options.rank) return launch;
-  Launch given{.rank = *options.rank,
+  Launch given{.rank = options.process.value_or(*options.rank),
                .local = launch ? launch->local : Launch{}.local,
                .is_local_known = launch && launch->is_local_known};
   if (!given.is_local_known) place_on_node(given, env);
   return given;
+}
+
+/// "t.json" of the third of several: "t.rank3.json".
+std::string file_of(const std::string& file, Rank rank) {
+  std::filesystem::path path = file;
+  if (rank.world_size > 1) {
+    path.replace_extension(
+        fmt::format(".rank{}{}", rank.rank, path.extension().string()));
+  }
+  return path.string();
 }
 
 Shuffle shuffle_of(ShuffleChoice choice, Layout layout) {
@@ -61,12 +71,16 @@ Shuffle shuffle_of(ShuffleChoice choice, Layout layout) {
 }  // namespace
 
 std::string Job::file_of_rank(const std::string& file) const {
-  std::filesystem::path path = file;
-  if (rank.world_size > 1) {
-    path.replace_extension(
-        fmt::format(".rank{}{}", rank.rank, path.extension().string()));
-  }
-  return path.string();
+  return file_of(file, rank);
+}
+
+std::string Job::file_of_process(const std::string& file) const {
+  return file_of(file, process);
+}
+
+std::uint64_t usual_memory_bytes(const Limits& limits) {
+  // The rest is left to the model, the framework and the user's own data.
+  return std::min(kMostChosenMemory, limits.memory_bytes / 4);
 }
 
 bool Job::reads_pieces(Layout layout) const {
@@ -109,9 +123,10 @@ Result<std::uint64_t> global_batch_of(const LoaderOptions& options, Rank rank) {
 
 Result<void> settle_rank(Job& job, const Env& env) {
   LEAT_TRY(const Launch launch, launch_of(job.options, env));
-  job.rank = launch.rank;
+  job.process = launch.rank;
+  job.rank = job.options.rank.value_or(launch.rank);
   job.local = launch.local;
-  job.knows_node = launch.is_local_known || launch.rank.world_size == 1;
+  job.knows_node = launch.is_local_known || job.process.world_size == 1;
   if (job.rank.world_size != 0 && job.rank.rank < job.rank.world_size) {
     return {};
   }
@@ -220,8 +235,7 @@ Result<Allowance> settle_limits(Job& job, const Limits& limits,
         usual_in_flight(catalogue, has_pieces, kDefaultInFlight);
   }
   if (!options.memory_bytes) {
-    // The rest is left to the model, the framework and the user's own data.
-    options.memory_bytes = std::min(kMostChosenMemory, limits.memory_bytes / 4);
+    options.memory_bytes = usual_memory_bytes(limits);
   }
   usual.in_flight = std::max<std::size_t>(1, options.max_in_flight / ranks);
   usual.threads = std::max<std::size_t>(1, options.threads / ranks);
@@ -232,7 +246,9 @@ Result<Allowance> settle_limits(Job& job, const Limits& limits,
 }
 
 void tell_shares(const Job& job, const RankLimits& mine) {
-  if (job.rank.rank != 0 || (mine.local_ranks == 1 && job.knows_node)) return;
+  if (job.process.rank != 0 || (mine.local_ranks == 1 && job.knows_node)) {
+    return;
+  }
   static std::once_flag is_told;  // Once, however many loaders a process makes.
   if (!job.knows_node) {
     std::call_once(is_told, [&] {
@@ -241,7 +257,7 @@ void tell_shares(const Job& job, const RankLimits& mine) {
           "{} "
           "threads, {} requests in flight and {} of memory; if several do, set "
           "LOCAL_RANK and LOCAL_WORLD_SIZE, as torchrun does, and they share",
-          job.rank.world_size, mine.threads, mine.in_flight,
+          job.process.world_size, mine.threads, mine.in_flight,
           format_bytes(mine.memory_bytes)));
     });
     return;

@@ -25,7 +25,8 @@ namespace leat {
 struct Job {
   LoaderOptions options;
   Rank rank;
-  Rank local;              ///< Its place among the processes of this node,
+  Rank process;  ///< Its place among all processes; see LoaderOptions.
+  Rank local;    ///< Its place among the processes of this node,
   bool knows_node = true;  ///< if somebody said how many there are.
   Tail tail = Tail::kKeep;
   OrderOptions order;
@@ -53,7 +54,12 @@ struct Job {
   bool reads_pieces(Layout layout) const;
   /// With several ranks each gets its own file: "t.json", "t.rank3.json".
   std::string file_of_rank(const std::string& file) const;
+  /// The same for each process, with its number.
+  std::string file_of_process(const std::string& file) const;
 };
+
+/// The bytes of LoaderOptions::memory_bytes unless they are given.
+std::uint64_t usual_memory_bytes(const Limits& limits);
 
 /// Settles which rank this process is and in which order it reads. `catalogue`
 /// is null while shards are being indexed.

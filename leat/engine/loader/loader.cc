@@ -65,6 +65,7 @@ Result<Loader::Iteration> Loader::begin() {
   } else if (m.position.has_ended || m.position.failure) {
     old = m.jump_to(m.position.epoch, m.position.at);
   }
+  m.opened.quarantine->look();  // Other ranks may have found some.
   LEAT_TRY_VOID(m.runs->open(m.position, unused));
   m.account->begin_epoch(m.position.epoch, entered,
                          m.opened.thread_times(m.job));
@@ -264,7 +265,10 @@ Result<void> Loader::load_state(std::string_view json) {
   const MutexLock lock(m.mutex);
   LEAT_TRY_VOID(m.check_open());
   LEAT_TRY(const LoaderState state, parse_state(json));
-  LEAT_TRY_VOID(check_compatible(state, m.state_now()));
+  const EarlierData earlier = m.schedule->dataset().kept_as.empty()
+                                  ? EarlierData::kNoneIsKept
+                                  : EarlierData::kSomeIsKept;
+  LEAT_TRY_VOID(check_compatible(state, m.state_now(), earlier));
   LEAT_TRY_VOID(m.check_left_behind(state));
   if (m.job.options.batch_size != 0) LEAT_TRY_VOID(m.take_batch_of(state));
   if (m.schedule->catalogue() != nullptr) {

@@ -98,6 +98,18 @@ class Loader {
   /// next_within() without a timeout.
   Result<Next> next(Iteration iteration);
 
+  /// begin() of a rank that needs no data, such as a stage in the middle of a
+  /// pipeline: nothing is read. skip() takes the place of next().
+  ///
+  /// Errors: kInvalidArgument: shards have yet to be indexed, or the order of
+  ///           the epoch has yet to be given
+  Result<Iteration> begin_skipping();
+  /// Moves the position behind the next step, as next() does on other ranks.
+  /// False: the epoch has ended.
+  ///
+  /// Errors: kInvalidArgument: `iteration` was ended, as for next_within()
+  Result<bool> skip(Iteration iteration);
+
   /// A copy of the batch that next() would return; does not advance. Waits at
   /// most `timeout`.
   Result<Next> peek_within(Nanoseconds timeout);

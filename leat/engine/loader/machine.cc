@@ -22,9 +22,7 @@ OrderLogBatch logged(BatchWork& work, std::uint64_t from) {
   for (std::size_t row = 0; row < work.size(); ++row) {
     const SampleWork& sample = work.sample(row);
     if (!sample.is_valid) entry.padding.push_back(row);
-    // Another sample took the place of one that failed.
-    const bool is_other = work.substituted != 0 && sample.has_failed();
-    if (is_other) entry.substitutes.push_back(row);
+    if (sample.excluded) entry.substitutes.push_back(row);
   }
   return entry;
 }

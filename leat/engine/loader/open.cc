@@ -122,6 +122,7 @@ Result<void> Loader::Machine::open_values(std::optional<UnindexedShards> shards,
                                    env));
   allowance.add_tiers(opened.tiers.ram_bytes, opened.tiers.disk_bytes);
   opened.open_memory(job, mine, allowance.most_threads());
+  opened.open_quarantine(job, schedule->dataset().url, env);
   LEAT_TRY(costs, LoaderCosts::open(env, opened.store.provider,
                                     mine.local_ranks, *opened.metrics));
   control = std::make_unique<Control>(std::move(allowance), opened_at);
@@ -131,13 +132,13 @@ Result<void> Loader::Machine::open_values(std::optional<UnindexedShards> shards,
   }
   LEAT_TRY_VOID(schedule->plan_dealing());
   account = std::make_unique<Account>(
-      AccountOptions{.is_first_rank = job.rank.rank == 0,
+      AccountOptions{.is_first_rank = job.process.rank == 0,
                      .tells_verdict = job.options.tells_verdict,
                      .has_hashes = job.options.hashes},
       *opened.metrics);
   if (!job.options.trace.empty()) {
-    LEAT_TRY_VOID(account->open_trace(job.file_of_rank(job.options.trace),
-                                      job.rank.rank));
+    LEAT_TRY_VOID(account->open_trace(job.file_of_process(job.options.trace),
+                                      job.process.rank));
   }
   {
     const MutexLock lock(mutex);
@@ -204,7 +205,7 @@ Result<void> Loader::Machine::begin_tuning(const Env& env) {
            tune.start_in_flight != 0 ? tune.start_in_flight : usual.in_flight});
   return control->begin_tuning(
       {.observe = [this] { return observe(); }, .apply = choose},
-      tune.trace.empty() ? "" : job.file_of_rank(tune.trace));
+      tune.trace.empty() ? "" : job.file_of_process(tune.trace));
 }
 
 void Loader::Machine::join_agent(const Env& env) {
@@ -218,8 +219,8 @@ void Loader::Machine::join_agent(const Env& env) {
   WireRegistration who{.job = job_key(env, dataset.url),
                        .name = job_name(env, own_command_line()),
                        .dataset = dataset.url,
-                       .rank = job.rank.rank,
-                       .world_size = job.rank.world_size,
+                       .rank = job.process.rank,
+                       .world_size = job.process.world_size,
                        .local_ranks = job.local.world_size,
                        .threads = *most.threads,
                        .in_flight = *most.in_flight,

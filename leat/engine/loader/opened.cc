@@ -57,6 +57,9 @@ RankRun readers_of(const Job& job) {
   const Rank local = job.local;
   RankRun readers{
       .first = rank.rank, .count = 1, .world_size = rank.world_size};
+  // Processes of other numbers than their ranks have ranks that nobody knows
+  // here: those that share a cache say what they read.
+  if (job.options.process) return readers;
   if (local.world_size > 1 && rank.rank >= local.rank &&
       rank.rank - local.rank + local.world_size <= rank.world_size) {
     readers.first = rank.rank - local.rank;
@@ -160,6 +163,20 @@ Result<void> Opened::open_cache(Job& job, const Schedule& schedule,
   return {};
 }
 
+void Opened::open_quarantine(const Job& job, const std::string& url,
+                             const Env& env) {
+  const LoaderOptions& options = job.options;
+  const bool passes_bad = options.on_error == OnError::kSubstitute;
+  const bool is_asked = passes_bad || !options.recorded_filters.empty();
+  quarantine = std::make_unique<Quarantine>(QuarantineOptions{
+      .path = is_asked ? quarantine_path(job.data_digest, env) : "",
+      .url = url,
+      .passes_bad = passes_bad,
+      .filters = options.recorded_filters});
+  quarantine->look();
+  if (job.rank.rank == 0) quarantine->introduce();
+}
+
 void Opened::open_memory(const Job& job, const RankLimits& mine,
                          std::size_t most_threads) {
   const std::uint64_t for_decoders = decoders_bytes(job, mine);
@@ -216,6 +233,7 @@ RunContext context_over(const Job& job, Opened& opened, DecodedForm* decoded,
       .scratch = opened.scratch,
       .shapes = opened.shapes,
       .part_bytes = opened.part_bytes,
+      .excluded = opened.quarantine->samples(),
       .said_no_room = &opened.said_no_room,
       .can_read_alone =
           piece_bytes_of(catalogue) == BlockMap::kDefaultPieceBytes,

@@ -12,6 +12,7 @@
 #include "leat/engine/loader/job.h"
 #include "leat/engine/loader/schedule.h"
 #include "leat/engine/loader_stats.h"
+#include "leat/engine/quarantine.h"
 #include "leat/engine/stores.h"
 #include "leat/engine/unindexed.h"
 #include "leat/metrics/metrics.h"
@@ -42,6 +43,7 @@ struct Opened {
   LearnedShapes shapes;
   PartBytes part_bytes;
   std::atomic<bool> said_no_room = false;  ///< See RunContext.
+  std::unique_ptr<Quarantine> quarantine;
   std::unique_ptr<MemoryBudget> budget;
   /// The part of the memory for pictures that decoders hold; null: there are
   /// none to decode.
@@ -65,6 +67,8 @@ struct Opened {
                            const UnindexedShards* shards,
                            const RankLimits& mine, std::size_t most_in_flight,
                            const Limits& limits, const Env& env);
+  /// Learns which samples earlier runs passed over.
+  void open_quarantine(const Job& job, const std::string& url, const Env& env);
   /// Starts the memory and threads that hold and decode samples.
   void open_memory(const Job& job, const RankLimits& mine,
                    std::size_t most_threads);

@@ -18,8 +18,10 @@ constexpr std::size_t kMostNamed = 5;
 /// A run, its once check, and the steps that are being compared.
 class Side {
  public:
-  static Result<Side> open(const OrderRunFiles& files) {
-    LEAT_TRY(std::unique_ptr<OrderRun> run, OrderRun::open(files.files));
+  static Result<Side> open(const OrderRunFiles& files,
+                           const HearOrderBytes& progress) {
+    LEAT_TRY(std::unique_ptr<OrderRun> run,
+             OrderRun::open(files.files, progress));
     return Side(files.name, std::move(run));
   }
 
@@ -286,8 +288,9 @@ OrderVerdict verdict_of(const Side& side) {
 }  // namespace
 
 Result<OrderVerdict> verify_run(const OrderRunFiles& run,
-                                const std::stop_token& stop) {
-  LEAT_TRY(Side side, Side::open(run));
+                                const std::stop_token& stop,
+                                const HearOrderBytes& progress) {
+  LEAT_TRY(Side side, Side::open(run, progress));
   while (true) {
     LEAT_TRY(const std::optional<OrderStep> step, side.next(stop));
     if (!step) return verdict_of(side);
@@ -296,9 +299,10 @@ Result<OrderVerdict> verify_run(const OrderRunFiles& run,
 
 Result<OrderVerdict> compare_runs(const OrderRunFiles& a,
                                   const OrderRunFiles& b, bool is_strict,
-                                  const std::stop_token& stop) {
-  LEAT_TRY(Side side_a, Side::open(a));
-  LEAT_TRY(Side side_b, Side::open(b));
+                                  const std::stop_token& stop,
+                                  const HearOrderBytes& progress) {
+  LEAT_TRY(Side side_a, Side::open(a, progress));
+  LEAT_TRY(Side side_b, Side::open(b, progress));
   ChunkReader reader(side_a, side_b, stop);
   bool is_order = true;
   std::optional<std::string> finding;

@@ -38,10 +38,12 @@ struct OrderVerdict {
 };
 
 /// Checks that each sample of a run came once, and that its steps are whole.
+/// Reads each log twice; `progress` hears of both.
 ///
 /// Errors: as OrderRun; kCancelled
 Result<OrderVerdict> verify_run(const OrderRunFiles& run,
-                                const std::stop_token& stop);
+                                const std::stop_token& stop,
+                                const HearOrderBytes& progress = {});
 
 /// Checks also that another run delivered the same samples in each step; with
 /// `is_strict`, where world sizes agree, in the same rows of the same ranks.
@@ -52,6 +54,7 @@ Result<OrderVerdict> verify_run(const OrderRunFiles& run,
 /// Errors: as above; kResourceExhausted: steps end at one position too rarely
 Result<OrderVerdict> compare_runs(const OrderRunFiles& a,
                                   const OrderRunFiles& b, bool is_strict,
-                                  const std::stop_token& stop);
+                                  const std::stop_token& stop,
+                                  const HearOrderBytes& progress = {});
 
 }  // namespace leat

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <numeric>
@@ -119,6 +120,25 @@ TEST_F(OrderProofTest, EachSampleCameOnce) {
   ASSERT_EQ(verdict.epochs.size(), 2u);
   EXPECT_EQ(to_string(verdict.epochs[1]),
             "6 steps, 60 samples: each of 60 once");
+}
+
+TEST_F(OrderProofTest, TellsHowMuchOfTheLogsItHasReadTwice) {
+  log(a_, {.world_size = 2});
+  log(b_, {.world_size = 2});
+  std::uint64_t bytes = 0;
+  for (const std::string& file : a_.files) {
+    bytes += std::filesystem::file_size(file);
+  }
+
+  std::uint64_t of_one = 0;
+  ASSERT_TRUE(verify_run(a_, {}, [&](std::uint64_t read) { of_one += read; }));
+  std::uint64_t of_two = 0;
+  ASSERT_TRUE(compare_runs(a_, b_, true, {},
+                           [&](std::uint64_t read) { of_two += read; }));
+
+  EXPECT_GT(of_one, bytes);
+  EXPECT_LE(of_one, 2 * bytes);
+  EXPECT_EQ(of_two, 2 * of_one);
 }
 
 TEST_F(OrderProofTest, FourRanksSawTheStreamOfOne) {

@@ -56,9 +56,10 @@ std::string to_string(const OrderStep& step) {
 }
 
 Result<std::unique_ptr<OrderRun>> OrderRun::open(
-    const std::vector<std::string>& files) {
+    const std::vector<std::string>& files, HearOrderBytes progress) {
   std::unique_ptr<OrderRun> run(new OrderRun());
-  LEAT_TRY_VOID(run->stretches_.read(files));
+  LEAT_TRY_VOID(run->stretches_.read(files, progress));
+  run->progress_ = std::move(progress);
   run->notes_ = run->stretches_.notes();
   return run;
 }
@@ -109,14 +110,17 @@ Result<void> OrderRun::open_stretch() {
     LEAT_TRY(cursor.reader, OrderLogReader::open(*stint->path));
     LEAT_TRY_VOID(cursor.reader->seek(stint->offset));
     LEAT_TRY(cursor.entry, cursor.reader->next());
+    if (progress_) progress_(cursor.reader->offset() - stint->offset);
   }
   cursors_.resize(std::max<std::size_t>(cursors_.size(), stretch.world_size));
   return {};
 }
 
 Result<void> OrderRun::advance(Cursor& cursor) {
+  const std::uint64_t offset = cursor.reader->offset();
   LEAT_TRY(cursor.entry, cursor.reader->next());
   if (!cursor.entry) return {};
+  if (progress_) progress_(cursor.reader->offset() - offset);
   const auto* batch = std::get_if<OrderLogBatch>(&*cursor.entry);
   const bool is_next_stint = batch != nullptr && batch->starts;
   if (is_next_stint || (cut_ && place_of(*cursor.entry) >= *cut_)) {

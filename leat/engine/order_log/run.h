@@ -48,11 +48,12 @@ using OrderEvent = std::variant<OrderStep, OrderEpochEnd, OrderFault>;
 /// Threads: one at a time.
 class OrderRun {
  public:
-  /// Reads all logs once, to find out where each starts. Blocks, as next().
+  /// Reads all logs once, to find out where each starts. Blocks, as next(),
+  /// which reads them once more. `progress` hears of both.
   ///
   /// Errors: as OrderStretches::read()
   static Result<std::unique_ptr<OrderRun>> open(
-      const std::vector<std::string>& files);
+      const std::vector<std::string>& files, HearOrderBytes progress = {});
 
   /// The next event; nullopt at the end. Errors: as OrderLogReader::next()
   Result<std::optional<OrderEvent>> next();
@@ -90,6 +91,7 @@ class OrderRun {
   OrderEvent fail(std::string what);
 
   OrderStretches stretches_;
+  HearOrderBytes progress_;
   std::vector<std::string> notes_;
   bool has_failed_ = false;
   std::size_t stretch_ = 0;  // The stretch behind the one that is read.

@@ -19,18 +19,22 @@ bool follows(OrderPlace end, OrderPlace next) {
   return next == end || (next.epoch > end.epoch && next.at == 0);
 }
 
-Result<void> OrderStretches::read(const std::vector<std::string>& files) {
+Result<void> OrderStretches::read(const std::vector<std::string>& files,
+                                  const HearOrderBytes& progress) {
   if (files.empty()) {
     return Error(ErrorCode::kInvalidArgument, "there is no order log");
   }
-  for (const std::string& file : files) LEAT_TRY_VOID(read_log(file));
+  for (const std::string& file : files) {
+    LEAT_TRY_VOID(read_log(file, progress));
+  }
   check_alike();
   make_stretches();
   cut_stretches();
   return {};
 }
 
-Result<void> OrderStretches::read_log(const std::string& path) {
+Result<void> OrderStretches::read_log(const std::string& path,
+                                      const HearOrderBytes& progress) {
   LEAT_TRY(const std::unique_ptr<OrderLogReader> log,
            OrderLogReader::open(path));
   paths_.push_back(path);
@@ -40,6 +44,7 @@ Result<void> OrderStretches::read_log(const std::string& path) {
     const std::uint64_t offset = log->offset();
     LEAT_TRY(const std::optional<OrderLogEntry> entry, log->next());
     if (!entry) break;
+    if (progress) progress(log->offset() - offset);
     if (const auto* batch = std::get_if<OrderLogBatch>(&*entry)) {
       add_batch(*batch, offset, first_stint);
     }

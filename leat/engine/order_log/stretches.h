@@ -11,6 +11,7 @@
 #include <compare>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,6 +22,10 @@
 #include "leat/engine/order_log/reader.h"
 
 namespace leat {
+
+/// Called with the bytes of logs that were read since it was called last:
+/// often, on the caller's thread. May be empty.
+using HearOrderBytes = std::function<void(std::uint64_t)>;
 
 /// A position of an epoch.
 struct OrderPlace {
@@ -67,7 +72,8 @@ class OrderStretches {
   /// Reads all logs once. Blocks.
   ///
   /// Errors: as OrderLogReader; kInvalidArgument: no file is given
-  Result<void> read(const std::vector<std::string>& files);
+  Result<void> read(const std::vector<std::string>& files,
+                    const HearOrderBytes& progress = {});
 
   const std::vector<OrderStretch>& stretches() const { return stretches_; }
   std::size_t logs() const { return heads_.size(); }
@@ -80,7 +86,8 @@ class OrderStretches {
   /// World size, start.
   using Key = std::pair<std::uint32_t, OrderPlace>;
 
-  Result<void> read_log(const std::string& path);
+  Result<void> read_log(const std::string& path,
+                        const HearOrderBytes& progress);
   void add_batch(const OrderLogBatch& batch, std::uint64_t offset,
                  std::uint64_t first_stint);
   void check_alike();

@@ -13,8 +13,9 @@
 
 #include "leat/base/hash.h"
 #include "leat/pipeline/ops/field_choice.h"
-#include "leat/pipeline/ops/function_draws.h"
+#include "leat/pipeline/ops/filter_place.h"
 #include "leat/pipeline/ops/op_kind.h"
+#include "leat/pipeline/ops/sibling_draws.h"
 
 namespace leat {
 namespace {
@@ -68,7 +69,8 @@ class ChainBuilder {
       LEAT_TRY_VOID(check_followers(joined));
       LEAT_TRY_VOID(check_draws(joined));
     }
-    LEAT_TRY_VOID(check_function_draws(chains_));
+    LEAT_TRY_VOID(check_sibling_draws(chains_));
+    LEAT_TRY_VOID(check_filters(chains_));
     return std::move(chains_);
   }
 

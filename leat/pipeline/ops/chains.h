@@ -48,7 +48,7 @@ const Chain* leader_of(const std::vector<Chain>& chains);
 /// Errors:
 ///   kInvalidArgument  as compile_ops(): a field that is not there or not what
 ///                     the op works on, or fields of one sample that would be
-///                     moved apart
+///                     moved or drawn apart
 Result<std::vector<Chain>> chain_ops(std::vector<Op> ops,
                                      const std::vector<FieldSpec>& fields);
 

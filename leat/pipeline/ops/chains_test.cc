@@ -142,6 +142,63 @@ TEST(ChainsTest, FunctionsThatDrawForOneFieldEachAreRefused) {
   EXPECT_EQ(error_of_drawn("still"), "");
 }
 
+const std::vector<std::string> kRandomColours = {
+    "color_jitter:brightness=0.4",
+    "color_jitter:brightness=1.2/1.2:contrast=2/2",  // In a drawn order.
+    "gaussian_blur:3",
+    "random_grayscale",
+    "random_solarize:128",
+    "random_posterize:4",
+    "random_invert",
+    "random_adjust_sharpness:2",
+    "random_autocontrast",
+    "random_equalize",
+    "random_erasing"};
+
+TEST(ChainsTest, OneRandomOpForEachOfTwoImagesIsRefused) {
+  for (const std::string& op : kRandomColours) {
+    const std::string name = op.substr(0, op.find(':'));
+    EXPECT_THAT(
+        error_of(std::string(kBoth) + op + ":field=image," + op +
+                 ":field=mask"),
+        AllOf(HasSubstr(name + " (op 2) draws for 'image'"),
+              HasSubstr(name + " (op 3) for 'mask' of the same sample"),
+              HasSubstr("put " + name + " once behind them, without field="),
+              HasSubstr("independent=True")))
+        << op;
+    EXPECT_THAT(
+        error_of("decode_image:field=image," + op +
+                 ",decode_image:field=mask:to=mask," + op + ":field=mask"),
+        HasSubstr(name + " (op 1) draws for 'image'"))
+        << op;
+  }
+}
+
+TEST(ChainsTest, OpsThatChangeOneImageOrAllOrNothingAtRandomAreTaken) {
+  for (const std::string& op : kRandomColours) {
+    const std::string apart = op + ":independent=true:field=";
+    for (const std::string& ops :
+         {op, op + ":field=image", op + "," + op + ":field=mask",
+          op + ":field=image," + op + ":field=image",
+          op + ":field=image," + apart + "mask",
+          apart + "image," + apart + "mask",
+          op + ":field=image,resize:9:field=mask"}) {
+      EXPECT_EQ(error_of(std::string(kBoth) + ops), "") << ops;
+    }
+  }
+  EXPECT_EQ(error_of(std::string(kBoth) +
+                     "gaussian_blur:3:field=image,random_invert:field=mask"),
+            "");
+  for (const std::string op :
+       {"gaussian_blur:3:sigma=1", "random_invert:p=1", "random_grayscale:p=0",
+        "color_jitter:brightness=1.2/1.2", "color_jitter", "grayscale"}) {
+    EXPECT_EQ(error_of(std::string(kBoth) + op + ":field=image," + op +
+                       ":field=mask"),
+              "")
+        << op;
+  }
+}
+
 TEST(ChainsTest, AChainForEachFieldIsRefusedWhereItsOpsNameNone) {
   for (const std::string op : {"resize:8", "random_crop:8", "cast"}) {
     EXPECT_THAT(error_of("decode_image:field=image," + op +

@@ -252,11 +252,24 @@ OpParams parse_feature(ParamReader& params) {
   return op;
 }
 
+OpParams load_mds_array(ParamReader& params) {
+  LoadMdsArrayOp op{.items = std::nullopt, .joining = joining_in(params)};
+  if (params.is_null("dtype")) return op;
+  op.items = mds_items_named(params.text("dtype"));
+  if (!op.items) {
+    params.fail(
+        "dtype must be one of uint8 to uint64, int8 to int64, float16, "
+        "float32, float64");
+  }
+  return op;
+}
+
 OpParams python(ParamReader& params) {
   return FunctionOp{.function = nullptr,
                     .joining = joining_in(params),
                     .fields = params.names("fields"),
-                    .draws = params.flag("draws")};
+                    .draws = params.flag("draws"),
+                    .filters = params.flag("filters")};
 }
 
 using MakeParams = OpParams (*)(ParamReader&);
@@ -282,6 +295,7 @@ constexpr Choice<MakeParams> kMakers[] = {
     {"parse_keypoints", parse_keypoints},
     {"load_npy", load_npy},
     {"parse_feature", parse_feature},
+    {"load_mds_array", load_mds_array},
     {"python", python},
 };
 

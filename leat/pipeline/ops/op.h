@@ -13,6 +13,7 @@
 #include "leat/codec/image/image.h"
 #include "leat/codec/json/json_path.h"
 #include "leat/codec/json/json_rows.h"
+#include "leat/codec/mds/mds_array.h"
 #include "leat/pipeline/ops/augment_ops.h"
 #include "leat/pipeline/ops/weights.h"
 #include "leat/pipeline/program/program.h"
@@ -163,6 +164,11 @@ struct LoadNpyOp {
   Joining joining = Joining::kStack;
 };
 
+struct LoadMdsArrayOp {
+  std::optional<MdsItems> items;  ///< None: each array says its type.
+  Joining joining = Joining::kStack;
+};
+
 /// The numbers of a box: corners, or one corner or the middle and the size.
 enum class BoxFormat : std::uint8_t { kXyxy, kXywh, kCxcywh };
 
@@ -193,6 +199,8 @@ struct FunctionOp {
   /// For an op on several fields, which is part of each one's chain.
   std::vector<std::string> fields;
   bool draws = false;
+  /// It skips samples, always the same ones.
+  bool filters = false;
 };
 
 /// Pads a batch; the last op of its field.
@@ -211,14 +219,16 @@ struct PictureOpParams {
   bool is_on_array = false;
 };
 
-using OpParams = std::variant<
-    DecodeImageOp, ResizeOp, CenterCropOp, RandomResizedCropOp,
-    RandomHorizontalFlipOp, RandomCropOp, PadOp, ColorJitterOp, NormalizeOp,
-    CastOp, ParseIntOp, ParseFloatOp, ParseTextOp, ParseJsonOp, LoadNpyOp,
-    FunctionOp, PadToOp, ParseBoxesOp, ParseKeypointsOp, RandomVerticalFlipOp,
-    RandomColourOp, GrayscaleOp, GaussianBlurOp, PictureOpParams,
-    RandomRotationOp, RandomAffineOp, RandAugmentOp, AutoAugmentOp,
-    TrivialAugmentWideOp, AugMixOp, LetterboxOp, ManyCropsOp, ParseFeatureOp>;
+using OpParams =
+    std::variant<DecodeImageOp, ResizeOp, CenterCropOp, RandomResizedCropOp,
+                 RandomHorizontalFlipOp, RandomCropOp, PadOp, ColorJitterOp,
+                 NormalizeOp, CastOp, ParseIntOp, ParseFloatOp, ParseTextOp,
+                 ParseJsonOp, LoadNpyOp, FunctionOp, PadToOp, ParseBoxesOp,
+                 ParseKeypointsOp, RandomVerticalFlipOp, RandomColourOp,
+                 GrayscaleOp, GaussianBlurOp, PictureOpParams, RandomRotationOp,
+                 RandomAffineOp, RandAugmentOp, AutoAugmentOp,
+                 TrivialAugmentWideOp, AugMixOp, LetterboxOp, ManyCropsOp,
+                 ParseFeatureOp, LoadMdsArrayOp>;
 
 /// An op that passed all checks that need no field.
 struct Op {

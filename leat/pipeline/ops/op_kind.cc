@@ -8,6 +8,13 @@
 namespace leat {
 namespace {
 
+/// Whether an op of pictures/ draws.
+bool draws(const PictureOpParams& op) {
+  return std::ranges::any_of(op.kind->info.params, [](const ParamInfo& param) {
+    return param.name == kIndependent.name;
+  });
+}
+
 // One line for each op.
 struct KindOf {
   OpKind operator()(const DecodeImageOp&) const { return OpKind::kReads; }
@@ -17,6 +24,7 @@ struct KindOf {
   OpKind operator()(const ParseJsonOp&) const { return OpKind::kReads; }
   OpKind operator()(const LoadNpyOp&) const { return OpKind::kReads; }
   OpKind operator()(const ParseFeatureOp&) const { return OpKind::kReads; }
+  OpKind operator()(const LoadMdsArrayOp&) const { return OpKind::kReads; }
   OpKind operator()(const ParseBoxesOp&) const { return OpKind::kReads; }
   OpKind operator()(const ParseKeypointsOp&) const { return OpKind::kReads; }
 
@@ -62,16 +70,39 @@ struct KindOf {
   OpKind operator()(const GaussianBlurOp&) const { return OpKind::kColour; }
   OpKind operator()(const PictureOpParams& op) const {
     if (!op.kind->moves_pixels) return OpKind::kColour;
-    const bool draws = std::ranges::any_of(
-        op.kind->info.params,
-        [](const ParamInfo& param) { return param.name == kIndependent.name; });
-    return draws ? OpKind::kRandomGeometry : OpKind::kGeometry;
+    return draws(op) ? OpKind::kRandomGeometry : OpKind::kGeometry;
   }
   OpKind operator()(const ColorJitterOp&) const { return OpKind::kColour; }
   OpKind operator()(const NormalizeOp&) const { return OpKind::kNumbers; }
   OpKind operator()(const CastOp&) const { return OpKind::kNumbers; }
   OpKind operator()(const PadToOp&) const { return OpKind::kBatch; }
   OpKind operator()(const FunctionOp&) const { return OpKind::kFunction; }
+};
+
+/// Whether an op that changes colours draws. One that is not named here does.
+struct DrawsColour {
+  bool operator()(const RandomColourOp& op) const { return is_open(op.p); }
+  bool operator()(const GrayscaleOp& op) const { return is_open(op.p); }
+  bool operator()(const GaussianBlurOp& op) const { return is_open(op.sigma); }
+  bool operator()(const ColorJitterOp& op) const {
+    const int changes = does(op.brightness, 1) + does(op.contrast, 1) +
+                        does(op.saturation, 1) + does(op.hue, 0);
+    return is_open(op.brightness) || is_open(op.contrast) ||
+           is_open(op.saturation) || is_open(op.hue) ||
+           changes > 1;  // In an order that is drawn.
+  }
+  bool operator()(const PictureOpParams& op) const { return draws(op); }
+  template <typename T>
+  bool operator()(const T&) const {
+    return true;
+  }
+
+ private:
+  static bool is_open(double p) { return p > 0 && p < 1; }
+  static bool is_open(const Bounds& bounds) { return bounds[0] != bounds[1]; }
+  static int does(const Bounds& bounds, double nothing) {
+    return bounds == Bounds{nothing, nothing} ? 0 : 1;
+  }
 };
 
 /// The different treatment of labels by an op. One line for each op that moves
@@ -112,6 +143,7 @@ struct ForLabels {
   void operator()(ParseJsonOp&) const {}
   void operator()(LoadNpyOp&) const {}
   void operator()(ParseFeatureOp&) const {}
+  void operator()(LoadMdsArrayOp&) const {}
   void operator()(ParseBoxesOp&) const {}
   void operator()(ParseKeypointsOp&) const {}
   void operator()(RandomColourOp&) const {}
@@ -134,6 +166,10 @@ struct ForLabels {
 }  // namespace
 
 OpKind kind_of(const Op& op) { return std::visit(KindOf(), op.params); }
+
+bool draws_colour(const Op& op) {
+  return kind_of(op) == OpKind::kColour && std::visit(DrawsColour(), op.params);
+}
 
 bool reads_followers(const Op& op) {
   return std::holds_alternative<ParseBoxesOp>(op.params) ||

@@ -23,6 +23,10 @@ inline bool moves_pixels(const Op& op) {
          kind_of(op) == OpKind::kRandomGeometry;
 }
 
+/// Whether it changes colours, and each sample's in a way of its own. An op
+/// whose parameters leave nothing to be drawn does not.
+bool draws_colour(const Op& op);
+
 /// Whether it reads rows located in a picture: boxes, keypoints.
 bool reads_followers(const Op& op);
 

@@ -111,6 +111,7 @@ constexpr std::array kPython = {
               "the first dimension may differ from sample to sample"},
     ParamInfo{"fields", kNames, "[]", "several fields, instead of one"},
     ParamInfo{"draws", kFlag, "false", "it takes an rng"},
+    ParamInfo{"filters", kFlag, "false", "it skips samples"},
     kIndependent,
 };
 constexpr std::array kParseInt = {
@@ -163,6 +164,13 @@ constexpr std::array kParseFeature = {
               "float32, as they are stored"},
     ParamInfo{"ragged", kFlag, "false", "lists may differ in length"},
 };
+constexpr std::array kLoadMdsArray = {
+    ParamInfo{"dtype", kText, "null",
+              "uint8 to uint64, int8 to int64 or float16 to float64, as the "
+              "column says; default: each array says it"},
+    ParamInfo{"ragged", kFlag, "false",
+              "arrays may differ in their first dimension"},
+};
 constexpr std::array kCommon = {
     ParamInfo{"field", kText, R"("")",
               "the field to work on; default: all that the op is for"},
@@ -173,7 +181,7 @@ constexpr std::array kOps = {
     OpInfo{"decode_image", "JPEG, PNG, WebP or TIFF to an array named image",
            kDecodeImage},
     OpInfo{"decode_mask",
-           "PNG or TIFF to labels: grey values, or a palette's indices",
+           "PNG, TIFF or .npy to labels: grey values, indices, numbers",
            kDecodeMask, "field"},
     OpInfo{"resize", "change the size, antialiased", kResize},
     OpInfo{"center_crop", "cut out the middle; pad with black if too small",
@@ -205,6 +213,8 @@ constexpr std::array kOps = {
     OpInfo{"load_npy", "an array as numpy.save writes it", kLoadNpy, "field"},
     OpInfo{"parse_feature", "the numbers of a feature of a tf.train.Example",
            kParseFeature, "field"},
+    OpInfo{"load_mds_array", "an array of a column ndarray of MDS",
+           kLoadMdsArray, "field"},
     OpInfo{"python", "a function of yours (in Python alone)", kPython, "field"},
     OpInfo{"random_vertical_flip", "mirror some, top to bottom",
            augment_table::kOnlyP},

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "leat/base/check.h"
 #include "leat/codec/json/json_value.h"
+#include "leat/codec/mds/mds_array.h"
 #include "leat/codec/npy/npy_header.h"
 #include "leat/codec/text/text.h"
 #include "leat/codec/tfrecord/feature_numbers.h"
@@ -149,8 +151,8 @@ class JsonProgram final : public ValueProgram {
   const std::string field_;
 };
 
-/// An array of a .npy file: its type and shape, and its items.
-struct NpyArray {
+/// An array in bytes: its type and shape, and its items.
+struct EncodedArray {
   TensorSpec spec;
   std::span<const std::byte> items;
 };
@@ -185,12 +187,35 @@ DType dtype_of(const NpyHeader& header) {
   return DType::kUint8;
 }
 
-Result<NpyArray> read_npy(std::span<const std::byte> encoded,
-                          const std::string& field) {
-  Result<NpyHeader> header = read_npy_header(encoded);
+/// A format of arrays.
+struct ArrayFormat {
+  std::function<Result<NpyHeader>(std::span<const std::byte>)> read_header;
+  std::string op;  ///< As Python names it.
+};
+
+ArrayFormat npy_format() {
+  return {.read_header =
+              [](std::span<const std::byte> encoded) {
+                return read_npy_header(encoded);
+              },
+          .op = "leat.ops.LoadNpy"};
+}
+
+ArrayFormat mds_format(const std::optional<MdsItems>& items) {
+  return {.read_header =
+              [items](std::span<const std::byte> encoded) {
+                return read_mds_array(encoded, items);
+              },
+          .op = "leat.ops.LoadMdsArray"};
+}
+
+Result<EncodedArray> read_array(std::span<const std::byte> encoded,
+                                const ArrayFormat& format,
+                                const std::string& field) {
+  Result<NpyHeader> header = format.read_header(encoded);
   if (!header) return std::move(header).error().while_doing(field);
-  NpyArray array{{dtype_of(*header), std::move(header->shape)},
-                 encoded.subspan(header->data_offset)};
+  EncodedArray array{{dtype_of(*header), std::move(header->shape)},
+                     encoded.subspan(header->data_offset)};
   // A bool that is neither 0 nor 1 is no value of any bool.
   if (header->kind == NpyKind::kBool &&
       std::ranges::any_of(array.items,
@@ -202,37 +227,42 @@ Result<NpyArray> read_npy(std::span<const std::byte> encoded,
 }
 
 /// Arrays of one shape, straight into the slot.
-class NpyProgram final : public Program {
+class ArrayProgram final : public Program {
  public:
-  explicit NpyProgram(std::string field) : field_(std::move(field)) {}
+  ArrayProgram(ArrayFormat format, std::string field)
+      : format_(std::move(format)), field_(std::move(field)) {}
 
   std::optional<TensorSpec> output() const override { return std::nullopt; }
   Result<TensorSpec> output_for(
       std::span<const std::byte> encoded) const override {
-    LEAT_TRY(NpyArray array, read_npy(encoded, field_));
+    LEAT_TRY(EncodedArray array, read_array(encoded, format_, field_));
     return std::move(array.spec);
   }
   Result<void> run(const SampleInput& input, const SampleRandom&, Scratch&,
                    std::span<std::byte> out, RunNotes&) const override {
-    LEAT_TRY(const NpyArray array, read_npy(input.encoded, field_));
+    LEAT_TRY(const EncodedArray array,
+             read_array(input.encoded, format_, field_));
     LEAT_CHECK(out.size() == array.items.size());
     std::ranges::copy(array.items, out.begin());
     return {};
   }
   std::string remedy() const override {
-    return "save all with one type and shape; leat.ops.LoadNpy(ragged=True) "
-           "takes arrays that differ in their first dimension, and collate= "
-           "any";
+    return fmt::format(
+        "save all with one type and shape; {}(ragged=True) takes arrays that "
+        "differ in their first dimension, and collate= any",
+        format_.op);
   }
 
  private:
+  const ArrayFormat format_;
   const std::string field_;
 };
 
 /// Arrays that may differ in their first dimension.
-class RaggedNpyProgram final : public ValueProgram {
+class RaggedArrayProgram final : public ValueProgram {
  public:
-  explicit RaggedNpyProgram(std::string field) : field_(std::move(field)) {}
+  RaggedArrayProgram(ArrayFormat format, std::string field)
+      : format_(std::move(format)), field_(std::move(field)) {}
 
   Joining joining() const override { return Joining::kRagged; }
   std::uint64_t most_bytes(std::uint64_t encoded_bytes) const override {
@@ -240,7 +270,7 @@ class RaggedNpyProgram final : public ValueProgram {
   }
   Result<Value> run(const SampleInput& input, const SampleRandom&, Scratch&,
                     RunNotes&) const override {
-    LEAT_TRY(NpyArray array, read_npy(input.encoded, field_));
+    LEAT_TRY(EncodedArray array, read_array(input.encoded, format_, field_));
     Buffer bytes(array.items.size());
     std::ranges::copy(array.items, bytes.span().begin());
     return Value(ArrayValue{std::move(array.spec), std::move(bytes)});
@@ -251,6 +281,7 @@ class RaggedNpyProgram final : public ValueProgram {
   }
 
  private:
+  const ArrayFormat format_;
   const std::string field_;
 };
 
@@ -354,6 +385,16 @@ class RaggedFeatureProgram final : public ValueProgram {
   const std::string field_;
 };
 
+void add_array_program(ArrayFormat format, Joining joining,
+                       const std::string& field, OutputField& output) {
+  if (joining == Joining::kRagged) {
+    output.value_program =
+        std::make_shared<RaggedArrayProgram>(std::move(format), field);
+  } else {
+    output.program = std::make_shared<ArrayProgram>(std::move(format), field);
+  }
+}
+
 }  // namespace
 
 void add_parse_program(const Op& op, const std::string& field,
@@ -375,10 +416,11 @@ void add_parse_program(const Op& op, const std::string& field,
     } else {
       output.program = std::make_shared<FeatureProgram>(*feature, field);
     }
-  } else if (std::get<LoadNpyOp>(op.params).joining == Joining::kRagged) {
-    output.value_program = std::make_shared<RaggedNpyProgram>(field);
+  } else if (const auto* mds = std::get_if<LoadMdsArrayOp>(&op.params)) {
+    add_array_program(mds_format(mds->items), mds->joining, field, output);
   } else {
-    output.program = std::make_shared<NpyProgram>(field);
+    add_array_program(npy_format(), std::get<LoadNpyOp>(op.params).joining,
+                      field, output);
   }
 }
 

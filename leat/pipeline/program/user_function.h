@@ -34,8 +34,8 @@ class UserFunction {
   /// Its draws depend on `random` alone, if it keeps Leat's
   /// promises.
   ///
-  /// Errors: its own; kCorrupt means that the sample is bad, any other that the
-  /// function is.
+  /// Errors: its own; kCorrupt means that the sample is bad, kSkipped that the
+  /// function passes over it, any other that the function is wrong.
   virtual Result<Value> call(const FunctionInput& input,
                              const SampleRandom& random) const = 0;
 

@@ -8,9 +8,9 @@ makes float32 arrays of shape (3, 224, 224). Arrays are CHW unless you give `Dec
 come before those two, except for `PadTo`, which comes last.
 
 Some ops read a field of bytes: `DecodeImage`, `DecodeMask`, `ParseInt`, `ParseFloat`,
-`ParseText`, `ParseJson`, `ParseBoxes`, `ParseKeypoints`, `LoadNpy` and `ParseFeature`. Those
-that parse text can also read a text of the catalogue, which `field` has to name. Every op
-takes `to`, the new name of its field.
+`ParseText`, `ParseJson`, `ParseBoxes`, `ParseKeypoints`, `LoadNpy`, `LoadMdsArray` and
+`ParseFeature`. Those that parse text can also read a text of the catalogue, which `field` has
+to name. Every op takes `to`, the new name of its field.
 
 **Ops see a sample.** All other ops change decoded fields. An op without `field` changes
 every field that it applies to: an op that moves pixels moves all pictures of the sample, by
@@ -22,8 +22,9 @@ one draw, and an op that changes colours or numbers changes all images. So
 cuts the same part out of image and mask, which must have the same size, and mirrors both or
 neither; boxes and keypoints move with them. Decode all fields first: a random op that moves
 pixels of one picture of a sample, and not those of another, raises `leat.InvalidArgument`,
-unless you give it ``independent=True``. The op then draws separately for each of its
-fields, for example for two views of one picture.
+and so does one kind of random op that is written for two images, once for each, unless you
+give it ``independent=True``. The op then draws separately for each of its fields, for
+example for two views of one picture.
 
 An op that reads bytes takes the field that `field` names. Without `field` it takes the only
 field, or the one with a usual name: for images jpg, jpeg, png, webp, tif, tiff, image and
@@ -79,6 +80,7 @@ from leat.ops._mix import CutMix, MixUp, RandomChoice
 from leat.ops._numbers import IMAGENET_MEAN, IMAGENET_STD, Cast, Normalize
 from leat.ops._op import Op
 from leat.ops._parse import (
+    LoadMdsArray,
     LoadNpy,
     ParseBoxes,
     ParseFeature,
@@ -88,7 +90,7 @@ from leat.ops._parse import (
     ParseKeypoints,
     ParseText,
 )
-from leat.ops._python import Python
+from leat.ops._python import Filter, Python
 
 __all__ = [
     "IMAGENET_MEAN",
@@ -103,10 +105,12 @@ __all__ = [
     "DecodeImage",
     "DecodeMask",
     "Documents",
+    "Filter",
     "FiveCrop",
     "GaussianBlur",
     "Grayscale",
     "Letterbox",
+    "LoadMdsArray",
     "LoadNpy",
     "MixUp",
     "Normalize",

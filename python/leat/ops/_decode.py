@@ -69,11 +69,15 @@ class DecodeImage(Op):
 
 
 class DecodeMask(Op):
-    """A PNG or TIFF of labels, one for each pixel, to an array of shape (height, width).
+    """A PNG, TIFF or .npy of labels, one for each pixel, to an array of shape (height, width).
 
     Indices of a palette stay indices, as in Pascal VOC's masks (0 to 20), and grey
     values of 1 to 8 bits stay what they are (of a TIFF, of 8). An image that is no PNG
     in grey or with a palette, and no TIFF in grey, is a bad sample: colours are no labels, and a JPEG blurs them.
+
+    A ``.npy`` is an array of shape (height, width) of bool or whole numbers of any size,
+    as `numpy.save` writes it. Its labels are 0 to 255, and a sample with another number
+    is bad.
 
     Ops that move pixels move the pixels of a mask with those of its image, and never blend
     two labels: a resize takes the label of the nearest pixel, as Pillow's "nearest" does
@@ -81,7 +85,8 @@ class DecodeMask(Op):
     and ops that change colours do not change masks; if `field` names a mask, they raise.
 
     Args:
-        field: default: mask, seg or segmentation.
+        field: default: mask, seg or segmentation. Another one, such as npy, has to be
+            named.
         to: default: mask.
         dtype: "uint8", or "int64" for torch's losses.
         ignore_index: the label of pixels from outside the picture, for example if a crop

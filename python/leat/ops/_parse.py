@@ -223,6 +223,8 @@ class LoadNpy(Op):
     int64, uint8 to uint64, float16 to float64, complex64 or complex128. The first sample
     decides shape and type; a sample that differs raises, and the error names both keys.
 
+    No op moves an array with a picture. `DecodeMask` reads a mask in a .npy, which moves.
+
     Raises `leat.InvalidArgument` for arrays in Fortran order, for big-endian arrays, and
     for arrays of Python objects, structures, texts or dates. A file that is damaged, or
     holds more than one array, is a bad sample.
@@ -274,9 +276,42 @@ class ParseFeature(Op):
     ) -> None:
         choices = (*WHOLE, *REAL, "bool")
         params = {
-            "dtype": None
-            if dtype is None
-            else self._choice("dtype", dtype_name(dtype), choices),
+            "dtype": None if dtype is None else self._choice("dtype", dtype_name(dtype), choices),
+            "ragged": bool(ragged),
+        }
+        super().__init__(params, field, to)
+
+
+class LoadMdsArray(Op):
+    """Reads an array of a column ``ndarray`` or ``ndarray:dtype`` of MosaicML Streaming's shards.
+
+    A batch is an array of shape ``(samples, ...)``. The first sample decides shape and type; a
+    sample that differs raises, and the error names both keys. (`leat.Dataset.mds` gives columns
+    that tell their shape as well, such as ``ndarray:uint16:65``, as arrays without an op.)
+
+    An array that is damaged, or whose head does not fit its bytes, is a bad sample.
+
+    Args:
+        field: must be given if there are several fields of bytes.
+        dtype: that of the column's encoding: "int32" for ``ndarray:int32``; None for
+            ``ndarray``, where each array says it.
+        ragged: arrays may differ in their first dimension; they come as
+            `leat.Ragged`, always.
+    """
+
+    _name = "load_mds_array"
+
+    def __init__(
+        self,
+        field: str | None = None,
+        to: str | None = None,
+        *,
+        dtype: Any = None,
+        ragged: bool = False,
+    ) -> None:
+        choices = (*WHOLE, "float16", *REAL)
+        params = {
+            "dtype": None if dtype is None else self._choice("dtype", dtype_name(dtype), choices),
             "ragged": bool(ragged),
         }
         super().__init__(params, field, to)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Sequence
 
 from leat import _functions
-from leat.errors import InvalidArgument
+from leat.errors import InvalidArgument, Skipped
 from leat.ops._op import Op, fail, independent_or_none
 
 
@@ -50,7 +50,9 @@ class Python(Op):
     counts or collects needs ``workers="threads"``.
 
     **Errors.** `next()` raises the function's exception, with its traceback and a
-    note that names the sample.
+    note that names the sample. Two exceptions speak of the sample instead: `leat.Skipped`
+    passes over it, as `Filter` does, and `leat.Corrupt` says that it is bad, which
+    ``on_error="substitute"`` passes over.
 
     Args:
         function: takes one value, and ``rng`` if it draws.
@@ -135,3 +137,77 @@ class Python(Op):
         return _functions.call_per_batch(
             self.function, place, self._field, self.global_rng
         )
+
+
+class Filter(Python):
+    """Keeps the samples for which a function of yours is true, and passes over the others.
+
+        def is_large(image):                # (H, W, 3) uint8, as DecodeImage gives it
+            return min(image.shape[:2]) >= 64
+
+        ops = [DecodeImage(layout="HWC", ragged=True), Filter(is_large, name="large"), ...]
+
+    For what the columns of the catalogue say, `leat.Dataset.filter` is better: it reads no
+    sample.
+
+    **Steps stay equal.** Another sample of the same epoch takes the place of one that is
+    passed over. Which one follows from the seed, the epoch and the position alone, so it is
+    the same for every number of ranks and after every resume, no rank has fewer batches,
+    and ranks need not talk. In a mix it is of the same source. An epoch has as many
+    positions as without the filter, and some of the samples that are kept come again in it.
+
+    **Read once.** A loader reads a sample to learn that it is passed over, once: later
+    epochs do not read it. With ``name=`` the answer is kept for later runs too, and for the
+    other ranks of this node, in a file of Leat's cache folder that belongs to this very
+    data (its catalogue). Give another name to a function that answers otherwise.
+
+    `stats()` counts such places as ``"skipped"``. A row for which 1,000 samples in turn are
+    passed over raises `leat.Skipped`.
+
+    Args:
+        function: takes the value of the field, as the ops before it made it, and returns
+            whether to keep the sample. It must not draw, and no op before it may.
+        name: of the function's answers, for later runs; None keeps them in this process.
+        field, fields, workers: as for `Python`; with ``fields=`` it takes a value of each.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        field: str | None = None,
+        fields: Sequence[str] = (),
+        workers: str = "auto",
+    ) -> None:
+        if not callable(function):
+            raise InvalidArgument(f"Filter: {function!r} cannot be called")
+        if _functions.takes_rng(function):
+            raise InvalidArgument("Filter: the function takes rng, and would skip other samples in each epoch")
+        if name is not None and (not isinstance(name, str) or not name.strip() or not name.isprintable()):
+            raise InvalidArgument(f"Filter(name={name!r}): give a text that can be printed, or None")
+        super().__init__(_Keep(function, name), field=field, fields=fields, workers=workers)
+        self._params["filters"] = True
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"Filter({getattr(self.function.function, '__qualname__', self.function.function)!s}, name={self.name!r})"
+
+
+class _Keep:
+    """Gives values back if the function wants them."""
+
+    def __init__(self, function: Callable[..., Any], name: str | None) -> None:
+        self.function = function
+        self.name = name
+
+    def __call__(self, *values: Any) -> Any:
+        if not self.function(*values):
+            raise Skipped(self.name or "a Filter skips it")
+        return values if len(values) > 1 else values[0]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Keep) and (self.function, self.name) == (other.function, other.name)
+
+    def __hash__(self) -> int:
+        return hash((self.function, self.name))

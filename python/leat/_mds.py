@@ -1,0 +1,340 @@
+"""Shards of MosaicML Streaming (MDS): samples in ``.mds`` files, and an ``index.json`` of the files,
+which this module reads. `leat._mds_shards` reads the shards.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Union
+
+import numpy as np
+
+from leat import _mds_zip
+from leat.errors import Corrupt, InvalidArgument, NotFound
+
+VERSION = 1
+"""Counts up when kept catalogues are to be made anew."""
+INDEX = "index.json"
+MOST_INDEX_BYTES = 1 << 30
+_MOST_DIMENSIONS = 32
+"""The bound of NumPy before version 2."""
+_MOST_ZIPPED_BYTES = 1 << 30
+"""A compressed shard is held whole, as it is stored and as it is read."""
+_SHARD = re.compile(r"\.mds(\.(br|bz2|gz|snappy|zst|zstd))?$")
+_SCALARS = {
+    "int": "int64",
+    **{
+        name: name
+        for name in ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64",
+                     "float16", "float32", "float64")
+    },
+}  # fmt: skip
+_PICKLED = "pkl"
+
+
+class Column(NamedTuple):
+    """A column of all shards."""
+
+    name: str
+    encoding: str
+    size: Union[int, None]
+    """In bytes; None: each sample has its own."""
+    dtype: Union[str, None] = None
+    """The type of its numbers; None: it is bytes."""
+    shape: tuple[int, ...] = ()
+    """That of a sample's numbers."""
+
+
+class Zipped(NamedTuple):
+    """The compressed file of a shard."""
+
+    key: str
+    size: int
+    kind: str
+
+
+class Shard(NamedTuple):
+    """A file of samples."""
+
+    key: str
+    """Relative to the folder of the index."""
+    size: int
+    samples: int
+    zipped: Union[Zipped, None] = None
+    """The file that is stored in its place."""
+
+
+class Index(NamedTuple):
+    """The content of an ``index.json``."""
+
+    name: str
+    columns: list[Column]
+    shards: list[Shard]
+
+    @property
+    def samples(self) -> int:
+        return sum(shard.samples for shard in self.shards)
+
+    @property
+    def is_zipped(self) -> bool:
+        return any(shard.zipped for shard in self.shards)
+
+
+def are_shards(native: Any) -> bool:
+    """Whether the objects of a dataset are shards and their index.
+
+    Raises:
+        leat.InvalidArgument: they are shards, and their index is not there.
+    """
+    if native.has_shards:
+        return False
+    own, others, shards = False, [], 0
+    for sample in range(native.samples):
+        key = native.key(sample)
+        if _SHARD.search(key):
+            shards += 1
+        elif key == INDEX:
+            own = True
+        elif key.endswith("/" + INDEX):
+            others.append(key)
+        else:
+            return False
+    if shards == 0:
+        return False
+    if len(native.places) > 1:
+        raise InvalidArgument(
+            f"{native.url} have shards of MDS: open each folder, and join them with leat.Dataset.concat"
+        )
+    if own:
+        return True
+    if others:
+        first = others[0][: -len(INDEX) - 1]
+        raise InvalidArgument(
+            f"{native.url} has shards of MDS in folders, each with an {INDEX} of its own: open one, such as "
+            f"leat.Dataset.mds({_below(native.url, first)!r}), or join them with leat.Dataset.concat"
+        )
+    raise InvalidArgument(
+        f"{native.url} has shards of MDS without their {INDEX}, which names their columns: open the folder "
+        'that has it, with leat.Dataset.mds(folder); extensions="mds" takes the files as they are'
+    )
+
+
+def check_none(native: Any, url: str) -> None:
+    """Raises `leat.InvalidArgument` if a stream of unknown things found shards of MDS."""
+    if native is not None and are_shards(native):
+        raise InvalidArgument(
+            f'{url} has shards of MDS; with shuffle="stream" give them as leat.Dataset.mds(url)'
+        )
+
+
+def folder_of(url: str) -> str:
+    """The folder that the index lies in."""
+    folder = url[: -len(INDEX)] if url == INDEX or url.endswith("/" + INDEX) else url
+    return folder.rstrip("/") or ("/" if folder.startswith("/") else ".")
+
+
+def index_url(folder: str) -> str:
+    """The place of a folder's index."""
+    return _below(folder, INDEX)
+
+
+def _below(folder: str, name: str) -> str:
+    return f"{folder.rstrip('/')}/{name}"
+
+
+def parse(data: bytes, name: str) -> Index:
+    """An ``index.json`` of version 2, as Streaming's `MDSWriter` writes it.
+
+    Shards without samples are left out.
+
+    Raises:
+        leat.Corrupt: it is none, or it is damaged; the error names it.
+        leat.InvalidArgument: its shards are of another format, or compressed as nothing
+            here can undo; or it has no samples.
+    """
+
+    def corrupt(why: str) -> Corrupt:
+        return Corrupt(f"{name} is no index of MDS shards, or it is damaged: {why}")
+
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise corrupt(str(error)) from None
+    if not isinstance(found, dict) or not isinstance(found.get("shards"), list):
+        raise corrupt("it has no list of shards")
+    if found.get("version") != 2:
+        raise corrupt(f"it is of version {found.get('version')!r}, and 2 is known")
+    columns: list[Column] = []
+    shards: dict[str, Shard] = {}
+    files: set[str] = set()
+    for number, entry in enumerate(found["shards"]):
+        try:
+            _check_format(entry, name)
+            shard = _shard_of(entry)
+            _check_zipped(shard, name)
+            theirs = columns_of(entry)
+        except Wrong as error:
+            raise corrupt(f"shard {number}: {error}") from None
+        stored = shard.zipped.key if shard.zipped else shard.key
+        if shard.key in shards or stored in files:
+            raise corrupt(f"it names {shard.key} twice, so its samples would come twice")
+        if columns and theirs != columns:
+            raise InvalidArgument(
+                f"{name}: {shard.key} has other columns than {next(iter(shards))}: {words(theirs)}, and "
+                f"{words(columns)}; write them with the same columns, or into folders of their own"
+            )
+        columns = theirs
+        shards[shard.key] = shard
+        files.add(stored)
+    index = Index(name, columns, [shard for shard in shards.values() if shard.samples])
+    if not index.shards:
+        raise InvalidArgument(f"{name} names no samples")
+    return index
+
+
+class Wrong(Exception):
+    """A part of an index is not as it should be."""
+
+
+def _check_format(entry: Any, name: str) -> None:
+    if not isinstance(entry, dict):
+        raise Wrong("it is no object")
+    if entry.get("version") != 2 or not isinstance(entry.get("format"), str):
+        raise Wrong(f"it is of version {entry.get('version')!r} and format {entry.get('format')!r}")
+    if entry["format"] != "mds":
+        raise InvalidArgument(
+            f"{name}: its shards are of the format {entry['format']!r}, and Leat reads MDS; tables of "
+            "paths and numbers are read by leat.Dataset.from_manifest"
+        )
+
+
+def _shard_of(entry: dict[str, Any]) -> Shard:
+    key, size = _file_of(entry, "raw_data")
+    samples = _whole(entry.get("samples"), "samples")
+    if entry.get("zip_data") is None:
+        return Shard(key, size, samples)
+    kind = _text(entry.get("compression"), "its compression").partition(":")[0]
+    return Shard(key, size, samples, Zipped(*_file_of(entry, "zip_data"), kind))
+
+
+def _file_of(entry: dict[str, Any], what: str) -> tuple[str, int]:
+    """The name and the bytes of a file."""
+    file = entry.get(what)
+    if not isinstance(file, dict):
+        raise Wrong(f"it has no {what}")
+    key = _text(file.get("basename"), "the name of its file")
+    # A name from outside leads to no other folder, and is no name of our own making.
+    if any(part in ("", ".", "..") for part in key.split("/")) or "\\" in key or "#leat:" in key:
+        raise Wrong(f"{key!r} is no name of a file below the index's folder")
+    return key, _whole(file.get("bytes"), "bytes")  # Offsets in shards have 32 bits.
+
+
+def _check_zipped(shard: Shard, name: str) -> None:
+    if shard.zipped is None:
+        return
+    _mds_zip.check(shard.zipped.kind, name)
+    if max(shard.size, shard.zipped.size) > _MOST_ZIPPED_BYTES:
+        raise InvalidArgument(
+            f"{name}: {shard.key} has {shard.size / 2**30:.1f} GiB and is compressed, and such a shard is held whole; "
+            "write it anew with a smaller size_limit=, or without compression="
+        )
+
+
+def columns_of(entry: dict[str, Any]) -> list[Column]:
+    """The columns that a shard's entry, or its settings, tells; raises `Wrong`."""
+    found = [entry.get(name) for name in ("column_names", "column_encodings", "column_sizes")]
+    lists = [each for each in found if isinstance(each, list) and each]
+    if len(lists) != 3 or len({len(each) for each in lists}) != 1:
+        raise Wrong("column_names, column_encodings and column_sizes are no lists of one length")
+    columns = [_column(*each) for each in zip(*lists)]
+    if len({column.name for column in columns}) != len(columns):
+        raise Wrong("two columns have one name")
+    return columns
+
+
+def _column(name: Any, encoding: Any, size: Any) -> Column:
+    name, encoding = _text(name, "a column's name"), _text(encoding, "a column's encoding")
+    if size is not None and not _whole(size, f"bytes of column {name!r}"):
+        size = None  # Streaming reads 0 so.
+    dtype = _SCALARS.get(encoding)
+    shape: tuple[int, ...] = ()
+    if encoding.startswith("ndarray:") and encoding.count(":") == 2:
+        dtype, shape = _array(encoding)
+    if dtype is None:
+        return Column(name, encoding, size)
+    wanted = math.prod(shape) * np.dtype(dtype).itemsize
+    if size != wanted:
+        raise Wrong(f"a value of column {name!r}, {encoding}, has {wanted} bytes, and not {size}")
+    return Column(name, encoding, size, dtype, shape)
+
+
+def _array(encoding: str) -> tuple[str, tuple[int, ...]]:
+    """The type and shape of "ndarray:uint16:3,4"."""
+    _, dtype, text = encoding.split(":")
+    sides = text.split(",")
+    if dtype == "int" or dtype not in _SCALARS or len(sides) > _MOST_DIMENSIONS or not all(
+        re.fullmatch(r"[0-9]{1,10}", side) and int(side) for side in sides
+    ):
+        raise Wrong(f"the encoding {encoding!r} is none")
+    return dtype, tuple(map(int, sides))
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str) or not value or not value.isprintable():
+        raise Wrong(f"{what} is {value!r}")
+    return value
+
+
+def _whole(value: Any, what: str) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 32:
+        raise Wrong(f"{value!r} {what}")
+    return value
+
+
+def words(columns: Sequence[Column]) -> str:
+    """The columns, for a message."""
+    return ", ".join(f"{column.name} ({column.encoding})" for column in columns)
+
+
+def choose(
+    index: Index, fields: Union[Sequence[str], None] = None, wanted: Union[frozenset[str], None] = None
+) -> list[Column]:
+    """The columns that are fields: `fields`; or those of `wanted`, where it has some; or all.
+
+    Raises:
+        leat.InvalidArgument: one that is not there; or all are meant, and one is pickled.
+    """
+    columns = {column.name: column for column in index.columns}
+    if fields is None and wanted is not None:
+        fields = [name for name in columns if name in wanted] or None
+    if fields is None:
+        pickled = [column.name for column in index.columns if column.encoding == _PICKLED]
+        if pickled:
+            others = tuple(name for name in columns if name not in pickled)
+            raise InvalidArgument(
+                f"{index.name}: the column {pickled[0]!r} is pickled ({_PICKLED}), and Leat unpickles nothing, "
+                f"since bytes from elsewhere could run any code; choose other fields{_such(others)}, or name it "
+                "in fields= to get its bytes, for leat.ops.Python(pickle.loads, …) if you trust who wrote them"
+            )
+        return index.columns
+    if not fields:
+        raise InvalidArgument(f"{index.name}: fields= names no column; it has {words(index.columns)}")
+    for name in fields:
+        if name not in columns:
+            raise InvalidArgument(f"{index.name} has no column {name!r}; it has {words(index.columns)}")
+    return [columns[name] for name in dict.fromkeys(fields)]
+
+
+def _such(names: tuple[str, ...]) -> str:
+    return f", such as fields={names!r}" if names else ""
+
+
+def missing(folder: str, error: NotFound) -> NotFound:
+    """The error of a folder without an index."""
+    return NotFound(
+        f"{error}; leat.Dataset.mds reads a folder with the {INDEX} that Streaming's MDSWriter wrote, or "
+        f"leat.Dataset({folder!r}) what else is there"
+    )
