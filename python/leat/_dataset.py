@@ -65,7 +65,8 @@ class Dataset:
             after the other. HTTP cannot list, so braces work there and wildcards raise.
             The samples of Parquet files are their rows, if nothing else is there: see
             `parquet`. A folder of MosaicML Streaming's shards and their ``index.json`` is
-            opened as by `mds`.
+            opened as by `mds`. The samples of ``.tar`` and ``.tfrecord`` files are what lies
+            in them.
         include, exclude: one or several patterns of objects' names below the folder. Only
             objects that match one of `include` count, and none that match one of `exclude`.
             A pattern without a slash matches in every folder.
