@@ -233,6 +233,14 @@ def test_every_way_to_name_a_folder(folder):
     assert len(whole) == 4 and whole[0]["data"] == (folder / "shard.00000.mds").read_bytes()
 
 
+def test_numbers_are_parsed_for_filters(folder):
+    dataset = leat.Dataset(folder)
+    assert dataset.parsed("label", int).tolist() == list(range(-30, 30))
+    assert len(dataset.filter(lambda of: of.parsed("label", int) >= 20)) == 10
+    with pytest.raises(leat.InvalidArgument, match=r"sample 0 \(shard.00000.mds:0\) has -30"):
+        dataset.parsed("label", lambda number: number.nothing)
+
+
 def test_only_fields_that_are_asked_for(folder):
     assert list(leat.Dataset.mds(folder, fields=["text", "label"]).fields) == ["text", "label"]
     with leat.Loader(folder, batch_size=6, shuffle=True, fields=("label",)) as loader:
@@ -276,6 +284,12 @@ def test_an_index_that_was_merged(tmp_path, fresh_cache):
         leat.Dataset(tmp_path / "all")
     write(tmp_path / "all" / "index.json", json.dumps({"version": 2, "shards": shards}).encode())
     dataset = leat.Dataset.mds(tmp_path / "all")
+    assert [found["label"] for found in dataset] == [number - 30 for number in range(60)]
+
+
+def test_a_web_server_that_cannot_list(folder, serve):
+    served = serve(folder)
+    dataset = leat.Dataset.mds(served.http_url)
     assert [found["label"] for found in dataset] == [number - 30 for number in range(60)]
 
 
@@ -439,6 +453,23 @@ def test_any_byte_of_a_head_may_be_wrong(tmp_path, fresh_cache):
                 assert "shard.00000.mds" in str(error)
             else:  # Settings of the writer's that say nothing of columns.
                 assert table <= place < begins[0] and found == list(range(-30, -21)), place
+
+
+@pytest.mark.parametrize("own", [0, 1])
+def test_offsets_that_leave_no_room(tmp_path, fresh_cache, own):
+    columns = {"label": ("int", 8), **({"raw": ("bytes", None)} if own else {})}
+    samples = [{"label": struct.pack("<q", number), **({"raw": b"abc"} if own else {})} for number in range(9)]
+    folder = write_mds(tmp_path / "mds", columns, samples)
+    path = folder / "shard.00000.mds"
+    whole = path.read_bytes()
+    for number in range(1, 9):
+        before, here = struct.unpack_from("<2I", whole, 4 * number)
+        for place in (before + 1, before + 11 if own else here + 1, here + 9):
+            spoilt = bytearray(whole)
+            struct.pack_into("<I", spoilt, 4 * (number + 1), place)
+            path.write_bytes(spoilt)
+            with pytest.raises(leat.Corrupt, match=r"shard\.00000\.mds is no shard of MDS"):
+                leat.Dataset.mds(folder, refresh="always")
 
 
 def test_any_byte_of_an_index_may_be_wrong(tmp_path, fresh_cache):

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "leat/base/buffer.h"
 
@@ -77,7 +78,7 @@ TEST(MdsArrayTest, RefusesHostileHeads) {
   EXPECT_THAT(error_of("\xfc"s + std::string(63, '\x01'), kInt32),
               HasSubstr("63 dimensions"));
   EXPECT_THAT(error_of("\x04\x00"s, kInt32), HasSubstr("side 0 is 0"));
-  // Sides whose product is 2 to the 64, and one that is negative as int64.
+  // Sides whose product wraps around, and one that is negative as int64.
   EXPECT_THAT(error_of("\x0e\x00\x00\x00\x40\x00\x00\x00\x40"
                        "\x00\x00\x00\x10"s,
                        kInt32),
