@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "leat/base/buffer.h"
-#include "leat/dataset/catalogue_writer.h"
 #include "leat/index/build.h"
 #include "leat/store/memory/memory_store.h"
 #include "leat/store/store_wrapper.h"
@@ -94,19 +93,6 @@ TEST_F(FreshnessTest, OfALargeOneTheBeginAndTheEndAreSeen) {
   EXPECT_FALSE(is_true());
   fill(6000);
   put(1);
-  EXPECT_FALSE(is_true());
-}
-
-TEST_F(FreshnessTest, WhatLiesBesideShardsIsNoShard) {
-  CatalogueWriter writer(Layout::kShards, EtagKind::kNone);
-  writer.add_object({.key = "0.tar", .size_bytes = 1});
-  writer.add_sample("a");
-  catalogue_ = *Catalogue::open(*std::move(writer).finish());
-  for (const std::string name : {"0.idx", "0.tar", "index.json"}) {
-    ASSERT_TRUE(store_.write("p/" + name, as_bytes("x"), {}));
-  }
-  EXPECT_TRUE(is_true());
-  ASSERT_TRUE(store_.write("p/1.tar", as_bytes("x"), {}));
   EXPECT_FALSE(is_true());
 }
 

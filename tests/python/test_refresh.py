@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import leat
-from small_datasets import write
+from small_datasets import tar_of, write
 
 DAY = 86_400
 
@@ -204,6 +204,21 @@ def test_shards_that_were_added(tmp_path, fresh_cache, caplog):
     with leat.Loader(tmp_path / "data", **options) as loader:
         assert len(loader) == 12  # Indexed.
     assert changes(caplog) == []
+
+
+def test_what_lies_beside_shards_is_no_shard(tmp_path, fresh_cache, caplog):
+    folder = tmp_path / "beside"
+    write(folder / "0.tar", tar_of([("a.txt", b"1")]))
+    assert len(leat.Dataset(folder)) == 1
+    for name in ("0.idx", "index.json"):
+        write(folder / name, b"{}")
+
+    with caplog.at_level("INFO", logger="leat"):
+        assert len(leat.Dataset(folder)) == 1
+        assert "listed again" not in caplog.text
+        write(folder / "1.tar", tar_of([("b.txt", b"2")]))
+        assert len(leat.Dataset(folder)) == 2
+        assert "listed again" in caplog.text
 
 
 def test_what_is_published_is_looked_at_too(folder, serve, fresh_cache, caplog):
