@@ -7,6 +7,7 @@ import logging
 import pathlib
 import random
 import subprocess
+import threading
 from collections import Counter
 
 import numpy as np
@@ -305,6 +306,26 @@ def test_what_cannot_be_meant_is_refused(numbers):
     make_pictures(numbers.parent / "pictures", 5)
     with pytest.raises(leat.InvalidArgument, match=r"Filter \(op 2\) comes after random_horizontal_flip \(op 1\)"):
         leat.Loader(numbers.parent / "pictures", batch_size=2, shuffle=True, ops=[DecodeImage(), RandomHorizontalFlip(), Filter(is_third)])
+
+
+def test_a_store_that_throttles_changes_no_step_of_any_rank(numbers, serve):
+    served = serve(numbers, most_gets=300)
+    found = {}
+    for world in (1, 2, 8):
+        batches: list[list] = [[] for _ in range(world)]
+
+        def run(rank, world=world, batches=batches):
+            with load(served.url, rank=rank, world_size=world, batch=24, epochs=1, **served.options) as loader:
+                batches[rank] = [batch["index"].tolist() for batch in loader]
+
+        threads = [threading.Thread(target=run, args=(rank,)) for rank in range(world)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        found[world] = [sorted(sum(step, [])) for step in zip(*batches)]
+    assert [len(step) for step in found[1]] == [24] * 5 and found[1] == found[2] == found[8]
+    assert served.counters()["faults"] > 0
 
 
 def test_the_order_log_certifies_it(numbers, tmp_path):

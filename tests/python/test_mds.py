@@ -126,7 +126,7 @@ def is_same(one, other) -> bool:
 def real(tmp_path_factory):
     """A folder that the real writer wrote, its columns, and what the real reader reads."""
     if not (PEERS / "streaming").is_dir() and importlib.util.find_spec("streaming") is None:
-        pytest.skip("mosaicml-streaming is not installed")
+        pytest.skip("the real writer of MDS is on PyPI alone, and was not installed: ./dev test gets it, and other tests write the format themselves")
     folder = tmp_path_factory.mktemp("real") / "mds"
     paths = [str(pathlib.Path(__file__).parent), str(PEERS), str(ORACLE), *filter(None, [os.environ.get("PYTHONPATH")])]
     made = subprocess.run(
@@ -134,7 +134,8 @@ def real(tmp_path_factory):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     if made.returncode and "ModuleNotFoundError" in made.stderr:
-        pytest.skip(made.stderr.strip().splitlines()[-1])
+        missing = made.stderr.strip().splitlines()[-1]
+        pytest.skip(f"the real writer of MDS was installed without what it imports ({missing}): ./dev test gets both")
     assert made.returncode == 0, made.stderr
     columns, found = pickle.loads((folder.parent / "read.pkl").read_bytes())
     return folder, columns, found

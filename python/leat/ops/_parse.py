@@ -243,7 +243,27 @@ class LoadNpy(Op):
         super().__init__({"ragged": bool(ragged)}, field, to)
 
 
-class ParseFeature(Op):
+class _Numbers(Op):
+    """Reads numbers whose type the user may say, and whose count may differ."""
+
+    _dtypes: tuple[str, ...]
+
+    def __init__(
+        self,
+        field: str | None = None,
+        to: str | None = None,
+        *,
+        dtype: Any = None,
+        ragged: bool = False,
+    ) -> None:
+        params = {
+            "dtype": None if dtype is None else self._choice("dtype", dtype_name(dtype), self._dtypes),
+            "ragged": bool(ragged),
+        }
+        super().__init__(params, field, to)
+
+
+class ParseFeature(_Numbers):
     """Reads the numbers of a feature of a ``tf.train.Example``, out of a TFRecord file.
 
         ops = [DecodeImage("image/encoded"), ParseFeature("image/class/label"),
@@ -265,24 +285,10 @@ class ParseFeature(Op):
     """
 
     _name = "parse_feature"
-
-    def __init__(
-        self,
-        field: str | None = None,
-        to: str | None = None,
-        *,
-        dtype: Any = None,
-        ragged: bool = False,
-    ) -> None:
-        choices = (*WHOLE, *REAL, "bool")
-        params = {
-            "dtype": None if dtype is None else self._choice("dtype", dtype_name(dtype), choices),
-            "ragged": bool(ragged),
-        }
-        super().__init__(params, field, to)
+    _dtypes = (*WHOLE, *REAL, "bool")
 
 
-class LoadMdsArray(Op):
+class LoadMdsArray(_Numbers):
     """Reads an array of a column ``ndarray`` or ``ndarray:dtype`` of MosaicML Streaming's shards.
 
     A batch is an array of shape ``(samples, ...)``. The first sample decides shape and type; a
@@ -300,18 +306,4 @@ class LoadMdsArray(Op):
     """
 
     _name = "load_mds_array"
-
-    def __init__(
-        self,
-        field: str | None = None,
-        to: str | None = None,
-        *,
-        dtype: Any = None,
-        ragged: bool = False,
-    ) -> None:
-        choices = (*WHOLE, "float16", *REAL)
-        params = {
-            "dtype": None if dtype is None else self._choice("dtype", dtype_name(dtype), choices),
-            "ragged": bool(ragged),
-        }
-        super().__init__(params, field, to)
+    _dtypes = (*WHOLE, "float16", *REAL)
