@@ -1,10 +1,11 @@
 """Functions of samples run in the engine's threads, or in worker processes.
 
 With ``workers="auto"`` a loader finds out. First each call has the functions to itself, so
-that its cost is known; then threads call as they like. If calls that overlap get no more
-done than one after another, or compute on one core together, something makes them take turns,
-such as the interpreter's lock (GIL). The loader then tries processes, and keeps what gets more done. `Meter` and
-`turns_are_taken` decide, and know neither threads nor clocks.
+that its cost is known; then threads call as they like. If the calls of several threads get no
+more done than one after another, or compute on one core together, something makes them take
+turns, such as the interpreter's lock (GIL). The loader then tries processes and threads in
+turn, and keeps what gets more done. `Meter`, `turns_are_taken` and `gain_of` decide, and know
+neither threads nor clocks.
 """
 
 from __future__ import annotations
@@ -35,10 +36,17 @@ KEPT_GAIN = 1.15
 """Processes that get so much more done than threads are kept."""
 CROWDED = 1.5
 """Calls at a time, on average, from which on they can get in each other's way."""
+FEW_GAPS = 0.8
+APART = 0.85
+"""Calls that take less than the interpreter's switch interval (5 ms) do not overlap: each begins
+where another ends. Threads take turns if calls fill so much of the time, and so few run at a
+time beside what threads that know nothing of each other would make."""
 _CALLS_ALONE = 8
 _SECONDS_ALONE = 0.25
 _CALLS = 32
-_SECONDS = 0.1
+_SECONDS = 0.2
+_TRIAL = ("processes", "processes", "threads", "processes", "threads")
+"""They are measured in turn, so that another program disturbs both; the first is practice."""
 
 
 class Meter:
@@ -52,13 +60,17 @@ class Meter:
         self._done = 0.0
         self._cpu = 0.0
         self._active = 0
-        self.most_active = 0
+        self._callers: set[int] = set()
+        self._began: float | None = None
         self._seen = 0.0
 
-    def begin(self, now: float) -> None:
+    def begin(self, now: float, caller: int) -> None:
+        """The thread ``caller`` calls."""
+        if self._began is None:
+            self._began = now
         self._pass(now)
         self._active += 1
-        self.most_active = max(self.most_active, self._active)
+        self._callers.add(caller)
 
     def end(self, now: float, began: float, alone: float, cpu: float) -> None:
         """A call has ended that had ``cpu`` seconds of a core, and takes ``alone`` where no other runs."""
@@ -73,9 +85,27 @@ class Meter:
         return self.calls >= _CALLS and self.busy >= _SECONDS
 
     @property
+    def callers(self) -> int:
+        """How many threads have called."""
+        return len(self._callers)
+
+    @property
+    def occupied(self) -> float:
+        """The part of the time, from the first call to the last, in which at least one ran."""
+        return self.busy / (self._seen - self._began) if self._began is not None and self._seen > self._began else 0.0
+
+    @property
     def at_a_time(self) -> float:
         """How many calls ran at a time while any did."""
         return self._together / self.busy if self.busy else 0.0
+
+    @property
+    def by_chance(self) -> float:
+        """How many calls would run at a time, in as much of the time, by threads that know nothing of each other."""
+        if not self.busy:
+            return 0.0
+        alone = 1 - (1 - self.occupied) ** (1 / self.callers)  # The part of the time that a thread is in a call.
+        return self.callers * alone / self.occupied
 
     @property
     def gain(self) -> float:
@@ -93,11 +123,18 @@ class Meter:
 
 
 def turns_are_taken(meter: Meter) -> bool | None:
-    """Whether calls at a time get hardly more done than one after another; None while too few
-    overlap to say."""
-    if meter.at_a_time < CROWDED:
+    """Whether the calls of several threads get hardly more done than one after another; None while
+    too few meet to say."""
+    keep_apart = meter.occupied >= FEW_GAPS and meter.at_a_time < APART * meter.by_chance
+    if meter.at_a_time < CROWDED and not keep_apart:
         return None
     return meter.gain < GAIN or ONE_CORE[0] <= meter.cores < ONE_CORE[1]
+
+
+def gain_of(meters: Sequence[Meter]) -> float:
+    """The gain over the time of all these."""
+    busy = sum(meter.busy for meter in meters)
+    return sum(meter.gain * meter.busy for meter in meters) / busy if busy else 0.0
 
 
 class FunctionWorkers:
@@ -206,9 +243,12 @@ class Auto:
         # Guarded by _lock.
         self._is_closed = False
         self._meter = Meter()
-        self._gain_of_threads = 0.0
+        self._trial: list[Meter] = []
+        """Of the parts of the trial that are over."""
         # Changed under _lock, and read without it: a late change does no harm.
         self._stage = "alone"
+        self._where = "processes"
+        """Where functions that can go to processes are called."""
         self._begun = 0.0
 
     def watch(self, op: Python, place: int, here: Callable[..., Any]) -> Callable[..., Any]:
@@ -237,7 +277,7 @@ class Auto:
 
     def _run(self, watched: _Watched, value: Any, numbers: tuple[int, ...]) -> Any:
         shipped = watched.shipped
-        if shipped is not None:
+        if shipped is not None and self._where == "processes":
             return self._processes.call(shipped, value, numbers)
         return watched.here(value, *numbers)
 
@@ -258,7 +298,7 @@ class Auto:
         begin, cpu = time.perf_counter(), time.thread_time()
         with self._lock:
             meter = self._meter
-            meter.begin(begin)
+            meter.begin(begin, threading.get_ident())
         try:
             return self._run(watched, value, numbers)
         finally:
@@ -277,7 +317,7 @@ class Auto:
         if self._stage == "together":
             self._judge_threads(meter)
         elif self._stage == "trial":
-            self._judge_processes(meter)
+            self._go_on_trying(meter)
 
     def _judge_threads(self, meter: Meter) -> None:
         takes_turns = turns_are_taken(meter)
@@ -285,11 +325,8 @@ class Auto:
             return
         self._enter("starting" if takes_turns else "settled")
         if takes_turns:
-            self._gain_of_threads = meter.gain
             # A thread of its own: training goes on while processes start.
-            threading.Thread(
-                target=self._start, args=(meter.most_active,), name="leat-workers", daemon=True
-            ).start()
+            threading.Thread(target=self._start, args=(meter.callers,), name="leat-workers", daemon=True).start()
 
     def _start(self, count: int) -> None:
         """Starts the processes, and tries them."""
@@ -312,10 +349,23 @@ class Auto:
             watched.shipped = shipped
         self._enter("trial" if moved else "settled")
 
-    def _judge_processes(self, meter: Meter) -> None:
+    def _go_on_trying(self, meter: Meter) -> None:
+        """The next part of the trial, after the one that ``meter`` measured."""
+        with self._lock:
+            self._trial.append(meter)
+            is_over = len(self._trial) == len(_TRIAL)
+            self._where = "processes" if is_over else _TRIAL[len(self._trial)]
+        if is_over:
+            self._judge_processes()
+
+    def _judge_processes(self) -> None:
         moved = [watched for watched in self._functions if watched.shipped is not None]
+        measured = list(zip(_TRIAL, self._trial))[1:]
+        processes = [meter for where, meter in measured if where == "processes"]
+        threads = [meter for where, meter in measured if where == "threads"]
         # Calls that no longer pile up wait for something else now.
-        is_kept = meter.at_a_time < CROWDED or meter.gain >= KEPT_GAIN * self._gain_of_threads
+        is_calm = max(meter.at_a_time for meter in processes) < CROWDED
+        is_kept = is_calm or gain_of(processes) >= KEPT_GAIN * gain_of(threads)
         if not is_kept:
             for watched in moved:
                 watched.shipped = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import itertools
 import logging
 import os
 import pathlib
@@ -219,13 +220,14 @@ def test_ctrl_c_is_for_the_parent_alone():
     processes.close()
 
 
-def meter(*calls: tuple[float, float], alone: float, cpu: float = 0.0) -> _workers.Meter:
+def meter(*calls: tuple[float, float], alone: float, cpu: float = 0.0, threads: int = 2) -> _workers.Meter:
     """A meter of calls, each from one moment to another, and each with so many seconds alone and of a core."""
     made = _workers.Meter()
+    callers = itertools.cycle(range(threads))
     moments = sorted([(begin, 1, begin) for begin, _ in calls] + [(end, 0, begin) for begin, end in calls])
     for now, begins, began in moments:
         if begins:
-            made.begin(now)
+            made.begin(now, next(callers))
         else:
             made.end(now, began, alone, cpu)
     return made
@@ -250,6 +252,27 @@ def test_calls_that_overlap_and_get_nothing_more_done_take_turns():
     few = meter(*[(i * 10, i * 10 + 3) for i in range(40)], alone=3)
     assert few.busy == pytest.approx(120) and few.at_a_time == pytest.approx(1)
     assert _workers.turns_are_taken(few) is None, "they do not meet"
+
+
+def test_short_calls_that_follow_closely_take_turns():
+    """Calls shorter than the interpreter's switch interval never overlap: the next thread waits before it begins."""
+    calls = [(i * 3, i * 3 + 2.95) for i in range(40)]
+    lock = meter(*calls, alone=2.95)
+    assert lock.at_a_time == pytest.approx(1) and lock.callers == 2 and lock.occupied > 0.98
+    assert _workers.turns_are_taken(lock) is True
+
+    assert _workers.turns_are_taken(meter(*calls, alone=2.95, threads=1)) is None, "one thread has nobody to wait for"
+    assert _workers.turns_are_taken(meter(*[(i * 3, i * 3 + 2.2) for i in range(40)], alone=2.2)) is None, "gaps"
+
+    by_chance = meter(*[(i * 4, i * 4 + 3) for i in range(40)], *[(i * 4 + 2, i * 4 + 5) for i in range(40)], alone=3)
+    assert by_chance.occupied == pytest.approx(1, rel=0.05) and by_chance.at_a_time == pytest.approx(1.5, rel=0.05)
+    assert by_chance.by_chance == pytest.approx(2, rel=0.05)
+
+
+def test_the_gain_of_several_measurements_is_weighed_by_their_time():
+    short = meter(*[(i * 3, i * 3 + 3) for i in range(10)], alone=3)
+    long = meter(*[(i * 3, i * 3 + 3) for i in range(30)] * 2, alone=3)
+    assert _workers.gain_of([short, long]) == pytest.approx((30 * 1 + 90 * 2) / 120)
 
 
 def watched(blobs, function, caplog, epochs: int = 40) -> tuple[set[int], set[int], list[str]]:
