@@ -244,11 +244,11 @@ class Auto:
         self._is_closed = False
         self._meter = Meter()
         self._trial: list[Meter] = []
-        """Of the parts of the trial that are over."""
+        """The parts of the trial that are over."""
         # Changed under _lock, and read without it: a late change does no harm.
         self._stage = "alone"
         self._where = "processes"
-        """Where functions that can go to processes are called."""
+        """The place of functions that can go to processes."""
         self._begun = 0.0
 
     def watch(self, op: Python, place: int, here: Callable[..., Any]) -> Callable[..., Any]:
