@@ -15,7 +15,7 @@ namespace leat {
 void take_from(const SimulationReport& report, const SimulationOptions& options,
                Way& way);
 
-/// What each way costs, which is the cheapest from how many epochs on, and the
+/// The cost of each way, which is the cheapest from how many epochs on, and the
 /// prices at which the cheapest costs as much as another.
 nlohmann::ordered_json break_even_json(
     const std::string& name, std::span<const Way> ways, std::uint64_t epochs,

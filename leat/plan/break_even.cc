@@ -35,7 +35,7 @@ class CostLine {
   double at(std::uint64_t epochs) const {
     return cost_of(use_of(way_, epochs, nodes_), prices_, billing_).total();
   }
-  /// Of each epoch past the listed ones.
+  /// The cost of each epoch past the listed ones.
   double slope() const {
     const std::uint64_t listed = way_.epochs.size();
     return at(listed + 1) - at(listed);

@@ -39,7 +39,7 @@ struct Way {
 /// The use of a way, in the units of prices.
 struct WayUse {
   Usage usage = {};
-  double waiting_node_hours = 0;  ///< Of usage.node_hours.
+  double waiting_node_hours = 0;  ///< A part of usage.node_hours.
   double memory_gb_hours = 0;
   double disk_gb_months = 0;
 };
@@ -81,8 +81,8 @@ struct EvenPrice {
   bool is_first_cheaper_below = false;
 };
 
-/// Of each price that can make `first` and `second` equal, the one that does:
-/// costs are linear in prices, so there is at most one, and it is above 0.
+/// The price at which `first` and `second` are equal, for each kind that has
+/// one: costs are linear in prices, so there is at most one, above 0.
 std::vector<EvenPrice> even_prices(const WayUse& first, const WayUse& second,
                                    const Prices& prices,
                                    const Billing& billing);
