@@ -114,8 +114,9 @@ void print_break_even(const Json& told, std::ostream& out) {
   for (const Json& way : told["ways"]) {
     widest = std::max(widest, in_a_line(way["name"]).size());
   }
-  out << fmt::format("{}, {} epochs, in dollars:\n", in_a_line(told["name"]),
-                     told["epochs"].get<std::uint64_t>());
+  out << fmt::format("{}, {} epoch{}, in dollars:\n", in_a_line(told["name"]),
+                     told["epochs"].get<std::uint64_t>(),
+                     told["epochs"] == 1 ? "" : "s");
   out << fmt::format(
       "{:<{}} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "way",
       widest, "requests", "traffic", "memory", "disk", "hours", "(waiting)",
