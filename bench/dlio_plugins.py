@@ -1,4 +1,4 @@
-"""What DLIO loads in each of its ranks: a loader and readers, named by classes of this module.
+"""The classes that DLIO loads in each of its ranks: a loader and readers, named by classes of this module.
 
 `LeatLoader` takes the place of DLIO's loader. The readers take the place of DLIO's readers, under its own
 torch DataLoader: from local files, by plain GETs over a connection that is kept, and by the S3 Connector.

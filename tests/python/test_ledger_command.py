@@ -130,16 +130,16 @@ os.environ.update(LEAT_CORE_WATTS="30", LEAT_MEMORY_WATTS="12", LEAT_GRID="DEU")
 loader = leat.Loader(sys.argv[1], batch_size=10, shuffle=True, fields=("data",))
 measured = loader.ledger().get("processor_energy") == "measured"
 known = {} if measured else {"force_cpu_power": 30 * cores}
-tracker = OfflineEmissionsTracker(country_iso_code="DEU", force_ram_power=12, measure_power_secs=0.5, save_to_file=False,
+tracker = OfflineEmissionsTracker(country_iso_code="DEU", force_ram_power=12, measure_power_secs=5, save_to_file=False,
                                   tracking_mode="machine" if measured else "process", log_level="error", **known)
-before = loader.ledger()
 tracker.start()
-ends = time.monotonic() + 10
+before = loader.ledger()  # Within the time of the tracker, whose measurements lose what they take: few of them.
+ends = time.monotonic() + 12
 while time.monotonic() < ends:
     for batch in loader:
         sum(range(100_000))
-grams = 1000 * tracker.stop()
 after = loader.ledger()
+grams = 1000 * tracker.stop()
 print(json.dumps({"leat": after["co2_grams"] - before["co2_grams"], "codecarbon": grams}))
 """
 
