@@ -109,13 +109,15 @@ nlohmann::ordered_json settings_json(const BenchFlags& flags,
 /// The ledger of this rank: the requests of opening and training.
 Result<nlohmann::ordered_json> ledger_of(
     const BenchFlags& flags, const Loader& loader, EnergyMeter& processors,
-    const AcceleratorEnergyMeter& accelerators, const Env& env) {
+    const AcceleratorEnergyMeter& accelerators, const RunTime& time,
+    const Env& env) {
   LEAT_TRY(const Launch launch, read_launch(env));
   LEAT_TRY(const Pricing pricing,
            flags.ledger.pricing(loader.provider().value_or("")));
   LedgerCounts counts = counts_of(*loader.metrics(), launch.local.world_size);
   counts.processor_joules = processors.joules();
   counts.accelerator_joules = accelerators.joules();
+  time.fill(counts);
   return nlohmann::ordered_json::parse(to_json(counts, pricing));
 }
 
@@ -150,6 +152,7 @@ Result<void> run_bench(const BenchFlags& flags, CommandContext& context) {
   catalogue.index.progress = shown_on(line);
   EnergyMeter processors;
   const AcceleratorEnergyMeter accelerators;
+  const RunTime time;
   LEAT_TRY(LoaderSource source,
            open_for_loader(flags.url, flags.store.store_options(), catalogue,
                            options, context.env, context.stop));
@@ -175,8 +178,8 @@ Result<void> run_bench(const BenchFlags& flags, CommandContext& context) {
   if (const Dataset dataset = loader->dataset(); dataset.catalogue != nullptr) {
     report["samples"] = dataset.catalogue->samples();
   }
-  LEAT_TRY(report["ledger"],
-           ledger_of(flags, *loader, processors, accelerators, context.env));
+  LEAT_TRY(report["ledger"], ledger_of(flags, *loader, processors, accelerators,
+                                       time, context.env));
   line.clear();
   if (flags.is_json) {
     context.out << dump_json(report) << '\n';
@@ -201,6 +204,7 @@ std::function<Result<void>(CommandContext&)> add_bench(CLI::App& app) {
   flags->store.add_to(app);
   flags->refresh.add_to(app);
   flags->ledger.add_to(app);
+  flags->ledger.add_energy_to(app);
   app.add_flag("--json", flags->is_json, "print one JSON object");
   app.footer(
       "Example:\n"

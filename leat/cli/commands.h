@@ -13,6 +13,7 @@ extern const Command kDocsCommand;
 extern const Command kDoctorCommand;
 extern const Command kExplainCommand;
 extern const Command kIndexCommand;
+extern const Command kLedgerCommand;
 extern const Command kLsCommand;
 extern const Command kOpsCommand;
 extern const Command kPlanCommand;

@@ -8,6 +8,7 @@ namespace leat {
 namespace {
 
 constexpr std::uint64_t kMostFileBytes = 1 << 20;
+constexpr double kMostWatts = 1e6;
 
 }  // namespace
 
@@ -27,10 +28,44 @@ void LedgerFlags::add_to(CLI::App& app) {
       ->envname("LEAT_NAT");
 }
 
+void LedgerFlags::add_grid_to(CLI::App& app) {
+  app.add_option("--grid", grid,
+                 "where the machine is, for CO2: eu-west-1, europe-west4, DEU, "
+                 "world")
+      ->envname("LEAT_GRID");
+  app.add_option("--carbon", carbon_file,
+                 "a TOML file of grams a kWh, in place of those that are "
+                 "shipped")
+      ->envname("LEAT_CARBON");
+}
+
+void LedgerFlags::add_energy_to(CLI::App& app) {
+  add_grid_to(app);
+  app.add_option("--core-watts", power.processor_core_watts,
+                 "of a busy core, if processors cannot be measured")
+      ->envname("LEAT_CORE_WATTS")
+      ->check(amount_up_to(kMostWatts))
+      ->capture_default_str();
+  app.add_option("--memory-watts", power.memory_watts,
+                 "of the machine's memory; 0: left out")
+      ->envname("LEAT_MEMORY_WATTS")
+      ->check(amount_up_to(kMostWatts))
+      ->capture_default_str();
+}
+
+Result<Carbon> LedgerFlags::carbon() const {
+  if (grid.empty()) return Carbon{};
+  if (carbon_file.empty()) return carbon_of(grid);
+  LEAT_TRY(const std::string text, read_text(carbon_file, kMostFileBytes));
+  return carbon_of(grid, text, carbon_file);
+}
+
 Result<Pricing> LedgerFlags::pricing(const std::string& served_by) const {
   Pricing pricing{.provider = provider,
                   .billing = {.node_per_hour = node_per_hour,
-                              .is_behind_nat = is_behind_nat}};
+                              .is_behind_nat = is_behind_nat},
+                  .power = power};
+  LEAT_TRY(pricing.carbon, carbon());
   if (pricing.provider.empty()) pricing.provider = served_by;
   if (pricing.provider.empty()) pricing.provider = "s3";
   if (prices_file.empty()) {

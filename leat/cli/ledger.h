@@ -14,8 +14,15 @@ struct LedgerFlags {
   std::string prices_file;  // Empty: those that are shipped.
   double node_per_hour = 0;
   bool is_behind_nat = false;
+  std::string grid;         // Feeds the machine. Empty: not told.
+  std::string carbon_file;  // Empty: carbon.toml, which is shipped.
+  PowerModel power = {};
 
   void add_to(CLI::App& app);
+  /// The grid alone; and with it the watts of what is not measured.
+  void add_grid_to(CLI::App& app);
+  void add_energy_to(CLI::App& app);
+  Result<Carbon> carbon() const;
   /// The prices for data that `served_by` serves, if they are known. To be
   /// asked before a long run, too.
   ///

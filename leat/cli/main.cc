@@ -28,7 +28,7 @@ const std::vector<CommandGroup> kCommands = {
      {&kDoctorCommand, &kBenchCommand, &kProfileCommand, &kExplainCommand}},
     {"Predict the effect of changes",
      {&kWhatIfCommand, &kRecommendCommand, &kPlanCommand, &kSimulateCommand}},
-    {"Prove what a run delivered", {&kVerifyCommand}},
+    {"Prove what a run delivered and cost", {&kVerifyCommand, &kLedgerCommand}},
     {"Share a node among jobs", {&kAgentCommand, &kTopCommand}},
     {"Try things, and look things up",
      {&kBucketCommand, &kOpsCommand, &kDocsCommand}},

@@ -11,6 +11,8 @@
 #include <ostream>
 
 #include "leat/base/units.h"
+#include "leat/cli/break_even_report.h"
+#include "leat/cli/break_even_sweep.h"
 #include "leat/cli/catalogue_flags.h"
 #include "leat/cli/commands.h"
 #include "leat/cli/ledger.h"
@@ -43,6 +45,7 @@ struct PlanFlags {
   std::uint32_t max_in_flight = kDefaultInFlight;
   LedgerFlags billing;
   bool are_peers_in_zones = false;
+  bool is_break_even = false;
   const CLI::App* of_a_dataset = nullptr;  // The command whose options those
                                            // are.
 };
@@ -69,6 +72,26 @@ std::vector<std::vector<SampleId>> dealt_in_turn(const NamedDeli& deli,
   return epochs;
 }
 
+/// The break-evens of a file, whose simulations have run.
+Json break_evens_of(const SimulationFile& file,
+                    std::span<const SimulationReport> reports) {
+  Json told = Json::array();
+  for (const NamedBreakEven& run : file.break_even) {
+    std::vector<Way> ways;
+    for (const NamedWay& named : run.ways) {
+      ways.push_back(named.way);
+      if (named.simulation.empty()) continue;
+      const auto found = std::ranges::find(file.simulations, named.simulation,
+                                           &NamedSimulation::name);
+      take_from(reports[found - file.simulations.begin()], found->options,
+                ways.back());
+    }
+    told.push_back(break_even_json(run.name, ways, run.epochs, run.nodes,
+                                   run.prices, run.billing));
+  }
+  return told;
+}
+
 Result<void> run_file(const PlanFlags& flags, CommandContext& context) {
   LEAT_TRY(const std::string text, read_text(flags.simulate_file, 1 << 20));
   LEAT_TRY(const SimulationFile file,
@@ -83,6 +106,7 @@ Result<void> run_file(const PlanFlags& flags, CommandContext& context) {
   };
   Json simulations = Json::array();
   Json rows = Json::array();
+  std::vector<SimulationReport> reports;
   for (const NamedSimulation& simulation : file.simulations) {
     begin(simulation.name);
     Result<SimulationReport> report =
@@ -91,6 +115,7 @@ Result<void> run_file(const PlanFlags& flags, CommandContext& context) {
     simulations.push_back(simulation_json(simulation, *report));
     rows.push_back(simulations.back()["total"]);
     rows.back()["name"] = simulation.name;
+    reports.push_back(*std::move(report));
   }
   Json deli = Json::array();
   for (const NamedDeli& run : file.deli) {
@@ -108,11 +133,13 @@ Result<void> run_file(const PlanFlags& flags, CommandContext& context) {
     if (!epochs) return std::move(epochs).error().while_doing(run.name);
     solar.push_back(solar_json(run, *epochs));
   }
+  const Json break_even = break_evens_of(file, reports);
   line.clear();
   if (flags.dataset.is_json) {
     context.out << dump_json({{"simulations", simulations},
                               {"deli", deli},
-                              {"solar", solar}})
+                              {"solar", solar},
+                              {"break_even", break_even}})
                 << '\n';
     return {};
   }
@@ -134,6 +161,7 @@ Result<void> run_file(const PlanFlags& flags, CommandContext& context) {
     }
     context.out << '\n';
   }
+  for (const Json& run : break_even) print_break_even(run, context.out);
   return {};
 }
 
@@ -215,13 +243,27 @@ Result<void> run_dataset(const PlanFlags& flags, CommandContext& context) {
   LEAT_TRY(const OpenedCatalogue opened, open_catalogue(store, {}, context));
   const Catalogue& catalogue = *opened.catalogue;
   read_as_usual(opened.catalogue, options);
-  ProgressLine line(context);
-  line.show("simulating the caches");
-  LEAT_TRY(const auto rows, sweep(options, context.stop));
-  line.clear();
   const Billing billing{.node_per_hour = flags.billing.node_per_hour,
                         .is_behind_nat = flags.billing.is_behind_nat,
                         .are_peers_in_zones = flags.are_peers_in_zones};
+  ProgressLine line(context);
+  line.show("simulating the caches");
+  if (flags.is_break_even) {
+    LEAT_TRY(
+        Json told,
+        break_even_of(options, static_cast<double>(catalogue.total_bytes()),
+                      prices, billing, store.url, context.stop));
+    line.clear();
+    if (flags.dataset.is_json) {
+      told["provider"] = pricing.provider;
+      context.out << dump_json(told) << '\n';
+    } else {
+      print_break_even(told, context.out);
+    }
+    return {};
+  }
+  LEAT_TRY(const auto rows, sweep(options, context.stop));
+  line.clear();
   Json caches = Json::array();
   for (const SweepRow& row : rows) {
     Json told = {{"name", row.name}, {"tiers", Json::array()}};
@@ -318,6 +360,8 @@ std::function<Result<void>(CommandContext&)> add_plan(CLI::App& app) {
   of_a_dataset->get_option("--node-per-hour")->envname("");
   of_a_dataset->add_flag("--peers-in-zones", flags->are_peers_in_zones,
                          "nodes are in different zones");
+  of_a_dataset->add_flag("--break-even", flags->is_break_even,
+                         "when bucket, cache or a copy on disk is cheapest");
   flags->dataset.store.add_to(*of_a_dataset);
   flags->of_a_dataset = of_a_dataset;
   app.add_flag("--json", flags->dataset.is_json, "print one JSON object");

@@ -78,15 +78,14 @@ std::string time_for_people(double seconds) {
   return fmt::format("{:.1f} h", seconds / 3600);
 }
 
-/// A name in one line, with any bytes of the file.
+}  // namespace
+
 std::string in_a_line(const Json& name) {
   std::string text = name.get<std::string>();
   std::ranges::replace_if(
       text, [](unsigned char c) { return c < ' ' || c == 0x7f; }, ' ');
   return text;
 }
-
-}  // namespace
 
 Json totals_json(const SimulationReport& report,
                  const SimulationOptions& options, const Prices& prices,

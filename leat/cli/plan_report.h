@@ -27,6 +27,9 @@ nlohmann::ordered_json packing_json(const PackingCost& packing);
 /// Dollars with the digits that say something: "12.24", "0.00043", "0".
 std::string format_dollars(double dollars);
 
+/// A name in one line, with any bytes of the file.
+std::string in_a_line(const nlohmann::ordered_json& name);
+
 /// One row each: `rows` are objects with "name" and what totals_json() says.
 void print_totals(const nlohmann::ordered_json& rows, std::ostream& out);
 

@@ -324,6 +324,7 @@ std::function<Result<void>(CommandContext&)> add_profile(CLI::App& app) {
   app.add_flag("--no-scratch", flags->no_scratch,
                "let the script write its checkpoints and logs for real");
   flags->ledger.add_to(app);
+  flags->ledger.add_energy_to(app);
   app.add_option("--html", flags->html,
                  "also write a page to look at, of a failure too");
   app.add_flag("--json", flags->is_json, "print one JSON object");

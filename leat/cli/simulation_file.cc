@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <utility>
@@ -255,6 +256,33 @@ Result<NamedSolar> read_solar(const toml::table& table,
   return solar;
 }
 
+/// A way that names a simulation needs one of the file, and one with times, on
+/// as many nodes.
+Result<void> check_simulations_of(
+    const NamedBreakEven& run,
+    const std::vector<NamedSimulation>& simulations) {
+  for (const NamedWay& way : run.ways) {
+    if (way.simulation.empty()) continue;
+    const auto found =
+        std::ranges::find(simulations, way.simulation, &NamedSimulation::name);
+    const auto refuse = [&](std::string_view why) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("{}, way {}: simulation = \"{}\" {}", run.name,
+                               way.way.name, way.simulation, why));
+    };
+    if (found == simulations.end()) {
+      return refuse("is no [[simulation]] of the file: name one by its name");
+    }
+    if (!found->options.times) {
+      return refuse("has no times, and time is money here: give it times");
+    }
+    if (found->options.nodes != run.nodes) {
+      return refuse("is of another number of nodes: give both the same");
+    }
+  }
+  return {};
+}
+
 template <class Item, class Read>
 Result<std::vector<Item>> read_all(const toml::array* tables,
                                    std::string_view kind, const Read& read) {
@@ -283,16 +311,23 @@ Result<SimulationFile> parse_simulation_file(std::string_view text,
   const toml::array* simulations = reader.tables("simulation");
   const toml::array* deli = reader.tables("deli");
   const toml::array* solar = reader.tables("solar");
+  const toml::array* break_even = reader.tables("break_even");
   LEAT_TRY_VOID(reader.done());
   SimulationFile file;
   LEAT_TRY(file.simulations, read_all<NamedSimulation>(
                                  simulations, "simulation", read_simulation));
   LEAT_TRY(file.deli, read_all<NamedDeli>(deli, "deli", read_deli));
   LEAT_TRY(file.solar, read_all<NamedSolar>(solar, "solar", read_solar));
-  if (file.simulations.empty() && file.deli.empty() && file.solar.empty()) {
+  LEAT_TRY(file.break_even,
+           read_all<NamedBreakEven>(break_even, "break_even", read_break_even));
+  for (const NamedBreakEven& run : file.break_even) {
+    LEAT_TRY_VOID(check_simulations_of(run, file.simulations));
+  }
+  if (file.simulations.empty() && file.deli.empty() && file.solar.empty() &&
+      file.break_even.empty()) {
     return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} has no [[simulation]], [[deli]] or [[solar]]: "
-                             "see "
+                 fmt::format("{} has no [[simulation]], [[break_even]], "
+                             "[[deli]] or [[solar]]: see "
                              "docs/reference/plan.md for what to write",
                              name));
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "leat/base/result.h"
+#include "leat/cli/break_even_file.h"
 #include "leat/plan/deli_simulator.h"
 #include "leat/plan/price.h"
 #include "leat/plan/simulator.h"
@@ -37,6 +38,7 @@ struct SimulationFile {
   std::vector<NamedSimulation> simulations;
   std::vector<NamedDeli> deli;
   std::vector<NamedSolar> solar;
+  std::vector<NamedBreakEven> break_even;
 };
 
 /// Reads a file's text. `name` stands in messages.

@@ -1,6 +1,9 @@
 #include "leat/engine/ledger.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -15,19 +18,60 @@ namespace {
 constexpr std::uint64_t kMostFileBytes = 1 << 20;
 /// Dollars. A machine never costs more, so a higher figure is a mistake.
 constexpr double kMostNodePerHour = 1e6;
+constexpr double kMostWatts = 1e6;
+constexpr double kDay = 24 * 3600;  // Seconds.
+constexpr double kJoulesOfKwh = 3.6e6;
 
-/// 0 if it is not set.
-Result<double> read_node_per_hour(const Env& env) {
-  const auto told = value_of(env, "LEAT_NODE_PER_HOUR");
-  if (!told) return 0.0;
-  const auto dollars = number_from<double>(*told);
-  if (dollars && *dollars >= 0 && *dollars <= kMostNodePerHour) {
-    return *dollars;
-  }
+/// `otherwise` if it is not set.
+Result<double> read_amount(const Env& env, const char* name, double most,
+                           double otherwise, const char* meaning) {
+  const auto told = value_of(env, name);
+  if (!told) return otherwise;
+  const auto amount = number_from<double>(*told);
+  if (amount && *amount >= 0 && *amount <= most) return *amount;
   return Error(ErrorCode::kInvalidArgument,
-               "LEAT_NODE_PER_HOUR=" + *told +
-                   "; it is what a node costs in an hour, in dollars, such as "
-                   "12.24");
+               std::string(name) + "=" + *told + "; it is " + meaning);
+}
+
+Result<Carbon> read_carbon(const Env& env) {
+  const auto grid = value_of(env, "LEAT_GRID");
+  if (!grid) return Carbon{};
+  auto carbon = [&]() -> Result<Carbon> {
+    const auto file = value_of(env, "LEAT_CARBON");
+    if (!file) return carbon_of(*grid);
+    auto text = read_text(*file, kMostFileBytes);
+    if (!text) return std::move(text).error().while_doing("LEAT_CARBON");
+    return carbon_of(*grid, *text, *file);
+  }();
+  if (!carbon) return std::move(carbon).error().while_doing("LEAT_GRID");
+  return carbon;
+}
+
+Result<PowerModel> read_power(const Env& env) {
+  PowerModel power;
+  LEAT_TRY(power.processor_core_watts,
+           read_amount(env, "LEAT_CORE_WATTS", kMostWatts,
+                       power.processor_core_watts,
+                       "the watts of a busy core, such as 4"));
+  LEAT_TRY(power.memory_watts,
+           read_amount(env, "LEAT_MEMORY_WATTS", kMostWatts, 0,
+                       "the watts of the machine's memory, such as 20"));
+  return power;
+}
+
+double processor_seconds_now() {
+  rusage use{};
+  ::getrusage(RUSAGE_SELF, &use);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) +
+           static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(use.ru_utime) + seconds(use.ru_stime);
+}
+
+template <class Time>
+double since_epoch(const Time& time) {
+  return std::chrono::duration<double>(time.time_since_epoch()).count();
 }
 
 Result<bool> read_nat(const Env& env) {
@@ -93,7 +137,12 @@ std::string provider_at(std::string_view url) {
 Result<Pricing> read_pricing(const Env& env,
                              const std::optional<std::string>& provider) {
   Pricing pricing;
-  LEAT_TRY(pricing.billing.node_per_hour, read_node_per_hour(env));
+  LEAT_TRY(pricing.billing.node_per_hour,
+           read_amount(env, "LEAT_NODE_PER_HOUR", kMostNodePerHour, 0,
+                       "what a node costs in an hour, in dollars, such as "
+                       "12.24"));
+  LEAT_TRY(pricing.carbon, read_carbon(env));
+  LEAT_TRY(pricing.power, read_power(env));
   LEAT_TRY(pricing.billing.is_behind_nat, read_nat(env));
   const auto told = value_of(env, "LEAT_PROVIDER");
   if (told) {  // Read for files too, so that errors show early.
@@ -120,6 +169,36 @@ LedgerCounts counts_of(const Metrics& metrics,
           .stalled_accelerator_seconds =
               count(Metric::kPipelineStalledNanoseconds) / 1e9,
           .accelerators_a_node = accelerators_a_node};
+}
+
+LedgerEnergy energy_of(const LedgerCounts& counts, const PowerModel& power) {
+  LedgerEnergy energy;
+  const auto add = [&](const std::optional<double>& joules) {
+    energy.kwh += joules.value_or(0) / kJoulesOfKwh;
+    energy.is_known = energy.is_known || joules.has_value();
+  };
+  energy.are_processors_measured = counts.processor_joules.has_value();
+  if (energy.are_processors_measured) {
+    add(counts.processor_joules);
+  } else if (counts.processor_seconds) {
+    add(*counts.processor_seconds * power.processor_core_watts);
+  }
+  if (counts.seconds && power.memory_watts > 0) {
+    add(*counts.seconds * power.memory_watts);
+  }
+  add(counts.accelerator_joules);
+  return energy;
+}
+
+RunTime::RunTime()
+    : began_(since_epoch(std::chrono::system_clock::now())),
+      steady_(since_epoch(std::chrono::steady_clock::now())),
+      processor_seconds_(processor_seconds_now()) {}
+
+void RunTime::fill(LedgerCounts& counts) const {
+  counts.began = began_;
+  counts.seconds = since_epoch(std::chrono::steady_clock::now()) - steady_;
+  counts.processor_seconds = processor_seconds_now() - processor_seconds_;
 }
 
 LedgerDollars dollars_of(const LedgerCounts& counts, const Pricing& pricing) {
@@ -153,6 +232,25 @@ std::string to_json(const LedgerCounts& counts, const Pricing& pricing) {
   tell("stalled_dollars", dollars.stalled);
   tell("processor_joules", counts.processor_joules);
   tell("accelerator_joules", counts.accelerator_joules);
+  tell("began", counts.began);
+  tell("seconds", counts.seconds);
+  tell("processor_seconds", counts.processor_seconds);
+  const LedgerEnergy energy = energy_of(counts, pricing.power);
+  if (!energy.is_known) return told.dump();
+  if (energy.are_processors_measured || counts.processor_seconds) {
+    told["processor_energy"] =
+        energy.are_processors_measured ? "measured" : "modelled";
+  }
+  told["kwh"] = energy.kwh;
+  if (pricing.carbon.region.empty()) return told.dump();
+  // A run whose hours are not told has the mean of a day.
+  const double grams =
+      mean_grams_per_kwh(pricing.carbon, counts.began.value_or(0),
+                         counts.began ? counts.seconds.value_or(0) : kDay);
+  told["grid"] = pricing.carbon.region;
+  told["grams_per_kwh"] = grams;
+  told["co2_grams"] = energy.kwh * grams;
+  told["carbon_source"] = pricing.carbon.source;
   return told.dump();
 }
 

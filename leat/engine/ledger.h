@@ -7,17 +7,28 @@
 
 #include "leat/base/env.h"
 #include "leat/base/result.h"
+#include "leat/engine/carbon.h"
 #include "leat/metrics/metrics.h"
 #include "leat/plan/price.h"
 #include "leat/runtime/energy_count.h"
 
 namespace leat {
 
+/// Watts, for energy that no meter tells.
+struct PowerModel {
+  /// A core that is busy takes these.
+  double processor_core_watts = 4;
+  /// This machine's memory takes these all the time. 0: left out.
+  double memory_watts = 0;
+};
+
 /// The provider and prices that usage is counted with.
 struct Pricing {
   std::string provider;  ///< Empty: unknown, and requests have no price.
   Prices prices = {};
   Billing billing = {};
+  Carbon carbon = {};  ///< No region: CO2 is unknown.
+  PowerModel power = {};
 };
 
 /// The provider of an http(s) URL, found by its host: "s3" for AWS, "gcs" for
@@ -26,8 +37,10 @@ std::string provider_at(std::string_view url);
 
 /// Reads the environment: LEAT_PROVIDER (default: `provider`, the store's;
 /// empty for files, which cost nothing in any case), LEAT_PRICES, a file that
-/// replaces the shipped prices, LEAT_NAT, 1 behind a NAT gateway, and
-/// LEAT_NODE_PER_HOUR, in dollars.
+/// replaces the shipped prices, LEAT_NAT, 1 behind a NAT gateway,
+/// LEAT_NODE_PER_HOUR, in dollars, LEAT_GRID, where the machine is,
+/// LEAT_CARBON, a file that replaces the shipped carbon.toml, and
+/// LEAT_CORE_WATTS and LEAT_MEMORY_WATTS, of the PowerModel.
 ///
 /// Errors:
 ///   kInvalidArgument  a variable that says nothing of the kind
@@ -43,6 +56,37 @@ struct LedgerCounts {
   /// Joules of the machine's processors and accelerators, of all programs.
   std::optional<double> processor_joules = {};
   std::optional<double> accelerator_joules = {};
+  /// Seconds since 1970 at which counting began, the seconds since then, and
+  /// those of a core that this process used in them. None: not told.
+  std::optional<double> began = {};
+  std::optional<double> seconds = {};
+  std::optional<double> processor_seconds = {};
+};
+
+/// The energy of a run, of the parts that are known.
+struct LedgerEnergy {
+  double kwh = 0;
+  bool are_processors_measured = false;
+  bool is_known = false;  ///< If nothing is, kwh is 0 and means nothing.
+};
+
+/// Measured where the counts have joules of processors; otherwise modelled from
+/// this process' seconds of a core, and from the machine's memory if its power
+/// is told. RAPL's packages count no memory, so that is added to both.
+LedgerEnergy energy_of(const LedgerCounts& counts, const PowerModel& power);
+
+/// Begins to count the time of a run.
+///
+/// Threads: any.
+class RunTime {
+ public:
+  RunTime();
+  void fill(LedgerCounts& counts) const;
+
+ private:
+  const double began_;
+  const double steady_;
+  const double processor_seconds_;
 };
 
 /// The counts of one rank of a loader, from its metrics; without energy.

@@ -15,6 +15,10 @@ void read_prices(TomlReader& reader, Prices& prices) {
   prices.put_per_1000 = reader.amount("put_per_1000", prices.put_per_1000);
   prices.nat_per_gb = reader.amount("nat_per_gb", prices.nat_per_gb);
   prices.zone_per_gb = reader.amount("zone_per_gb", prices.zone_per_gb);
+  prices.memory_per_gb_hour =
+      reader.amount("memory_per_gb_hour", prices.memory_per_gb_hour);
+  prices.disk_per_gb_month =
+      reader.amount("disk_per_gb_month", prices.disk_per_gb_month);
   prices.gets_per_second =
       reader.amount("gets_per_second", prices.gets_per_second);
 }

@@ -16,6 +16,8 @@ struct Prices {
   double put_per_1000 = 0;
   double nat_per_gb = 0;   ///< 10^9 bytes that reach the node through a NAT.
   double zone_per_gb = 0;  ///< 10^9 bytes between zones, both directions.
+  double memory_per_gb_hour = 0;  ///< 10^9 bytes of a larger machine's memory.
+  double disk_per_gb_month = 0;   ///< 10^9 bytes of a node's disk.
   /// The provider's limit on GETs a second for a prefix or a bucket, after
   /// which it asks for fewer. 0: none is stated.
   double gets_per_second = 0;

@@ -241,6 +241,10 @@ Result<std::vector<SweepRow>> sweep(const SweepOptions& options,
       standing_for(job_of(options, all.front()), stand, options);
   std::vector<SweepRow> rows;
   for (const Candidate& candidate : all) {
+    if (!options.only.empty() &&
+        std::ranges::find(options.only, candidate.name) == options.only.end()) {
+      continue;
+    }
     SimulationOptions job = job_of(options, candidate);
     small.scope = job.scope;
     small.placement = job.placement;

@@ -35,6 +35,7 @@ struct SweepOptions {
   std::uint64_t ram_bytes = 0;   ///< For the cache of each node. 0: none.
   std::uint64_t disk_bytes = 0;  ///< The same.
   TimeOptions times = {};
+  std::vector<std::string> only = {};  ///< The names of rows; empty: all.
 };
 
 struct SweepRow {

@@ -27,6 +27,7 @@ std::string LoaderCosts::ledger() {
   const EnergyCount::Joules joules = energy_.now();
   counts.processor_joules = joules.processors;
   counts.accelerator_joules = joules.accelerators;
+  time_.fill(counts);
   return to_json(counts, pricing_);
 }
 

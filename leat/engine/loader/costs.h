@@ -40,6 +40,7 @@ class LoaderCosts {
   const std::uint32_t local_ranks_;
   Metrics& metrics_;
   EnergyCount energy_;
+  const RunTime time_;
 };
 
 }  // namespace leat
