@@ -266,7 +266,8 @@ def _opened(corpora: Sequence[_Corpus], plan: _Plan, options: Any, description: 
     except InvalidArgument as error:
         if "outside their object" not in str(error):
             raise
-        raise Corrupt(f"an .idx names tokens beyond the end of its .bin: {error}") from None
+        bins = " or ".join(dict.fromkeys(f"{corpus.prefix}.bin" for corpus in corpora))
+        raise Corrupt(f"{bins} ends before the tokens that its .idx names: {error}") from None
 
 
 def checked_cut(given: dict[str, Any]) -> Cut:

@@ -110,7 +110,7 @@ class FillInTheMiddle(BatchOp):
         values = given.values if is_ragged else given
         if not hasattr(values, "ndim") or values.ndim != (1 if is_ragged else 2):
             fail(self, f"{field!r} is neither windows of tokens, of shape (samples, seq_len), nor documents of them")
-        made = np.array(values.cpu() if is_torch(values) else values)
+        made = values.cpu().numpy().copy() if is_torch(values) else np.array(values)
         self._check_type(made.dtype)
         offsets = np.arange(made.shape[0] + 1) * made.shape[1] if not is_ragged else _on_host(given.offsets)
         flat = made.reshape(-1)
