@@ -22,17 +22,16 @@ EOS, ANSWER, VOCABULARY, ROW, EPOCHS = 0, 1, 64, 128, 6
 def model() -> LlamaForCausalLM:
     torch.manual_seed(0)
     return LlamaForCausalLM(LlamaConfig(
-        vocab_size=VOCABULARY, hidden_size=64, intermediate_size=128, num_hidden_layers=2,
-        num_attention_heads=4, max_position_embeddings=ROW, bos_token_id=None, eos_token_id=EOS, use_cache=False))  # fmt: skip
+        vocab_size=VOCABULARY, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
+        max_position_embeddings=ROW, bos_token_id=None, eos_token_id=EOS, use_cache=False))  # fmt: skip
 
 
 def as_trainer(rows: list[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
-    """What the model takes. It shifts labels itself, so a token is its own label."""
-    tokens, positions, documents = (
-        torch.stack([torch.as_tensor(row[name]).long() for row in rows]) for name in ("tokens", "positions", "segment_ids")
-    )
+    """The rows as the model takes them. It shifts labels itself, so a token is its own label."""
+    names = ("tokens", "positions", "segment_ids")
+    tokens, positions, documents = (torch.stack([torch.as_tensor(row[name]).long() for row in rows]) for name in names)
     places = torch.arange(tokens.shape[1])
-    begun = torch.where(tokens == ANSWER, places, -1).cummax(1).values  # Where the last answer began,
+    begun = torch.where(tokens == ANSWER, places, -1).cummax(1).values  # The place where the last answer began,
     is_answer = (begun >= places - positions) & (begun < places) & (documents > 0)  # in this document.
     return {"input_ids": tokens, "position_ids": positions, "labels": torch.where(is_answer, tokens, -100)}
 

@@ -18,7 +18,7 @@ MOST_INDEX_BYTES = 64 << 30
 
 
 class Sequences(NamedTuple):
-    """What an ``.idx`` holds. A document is a run of sequences that lie side by side."""
+    """The content of an ``.idx``. A document is a run of sequences that lie side by side."""
 
     dtype: np.dtype
     sizes: np.ndarray
@@ -58,7 +58,8 @@ def checked_documents(url: Any, order: Any, given: Mapping[str, Any]) -> Any:
     for name, value in given.items():
         if value is not None:
             raise InvalidArgument(
-                f'{name}={value!r} cuts samples as Megatron does, and here they are documents; give order="megatron" as well'
+                f"{name}={value!r} cuts samples as Megatron does, and here they are documents; "
+                'give order="megatron" as well'
             )
     if not isinstance(url, (str, os.PathLike)):
         raise InvalidArgument(

@@ -22,9 +22,9 @@ Part = Literal["train", "valid", "test"]
 PARTS = ("train", "valid", "test")
 
 _FINAL_EPOCH_APART_BELOW = 0.80
-"""Of an epoch's samples. If the last epoch gives fewer, it is shuffled by itself."""
+"""A last epoch that gives fewer than this part of its samples is shuffled by itself."""
 _SURPLUS = 0.005
-"""Of a corpus's samples in a blend, which Megatron has in reserve."""
+"""The part of its samples that each corpus of a blend has in reserve."""
 
 
 class Pieces(NamedTuple):
@@ -165,7 +165,7 @@ def blend_of(url: Sequence[object]) -> tuple[list[str], list[float] | None]:
     for word, weight in zip(words[::2], weights):
         if weight is None or not 0 < weight < math.inf:
             raise InvalidArgument(
-                f"a blend has {word!r} where a weight belongs; it is a number above 0: [weight, path, weight, path, …]"
+                f"a blend has {word!r} where a weight belongs, a number above 0; give [weight, path, weight, path, …]"
             )
     return words[1::2], [weight for weight in weights if weight is not None]
 

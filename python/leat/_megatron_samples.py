@@ -41,7 +41,7 @@ class Cut(NamedTuple):
 class _Corpus(NamedTuple):
     prefix: str
     data: bytes
-    """Of the ``.idx``."""
+    """The bytes of the ``.idx``."""
     sequences: _megatron.Sequences
 
 
@@ -87,7 +87,7 @@ class MegatronSamples(Dataset):
         )
 
     def _refused(self, remedy: str) -> InvalidArgument:
-        return InvalidArgument(f"{self.url}: the samples are in Megatron's order, each cut of several documents; {remedy}")
+        return InvalidArgument(f"{self.url}: samples are in Megatron's order, each cut of several documents; {remedy}")
 
     def _sample(self, number: int) -> dict[str, Any]:
         first, end = self._rows.offsets[number], self._rows.offsets[number + 1]
@@ -224,8 +224,8 @@ def _joined(streams: Sequence[Stream], corpora: Sequence[_Corpus], turns: np.nda
         mine = np.flatnonzero(turns == number)
         if len(mine) > len(stream):
             raise InvalidArgument(
-                f"the blend asks for {len(mine)} samples of {corpus.prefix}, which gives {len(stream)}; Megatron raises "
-                "an error here, too: ask for a few samples more or fewer"
+                f"the blend asks for {len(mine)} samples of {corpus.prefix}, which gives {len(stream)}; Megatron, too, "
+                "raises an error here: ask for a few samples more or fewer"
             )
         pieces = stream.pieces(len(mine))
         parts.append(pieces)
@@ -242,9 +242,8 @@ def _opened(corpora: Sequence[_Corpus], plan: _Plan, options: Any, description: 
     """The engine's dataset of the pieces."""
     folders = list(dict.fromkeys(corpus.prefix.rpartition("/")[0] or "." for corpus in corpora))
     numbered = [corpus.prefix.rpartition("/")[::2] for corpus in corpora]
-    keys = [
-        name + ".bin" if len(folders) == 1 else f"{folders.index(folder or '.')}/{name}.bin" for folder, name in numbered
-    ]
+    several = len(folders) > 1
+    keys = [(f"{folders.index(folder or '.')}/" if several else "") + f"{name}.bin" for folder, name in numbered]
 
     def make(_is_stopped: Any) -> tuple[Any, ...]:
         offsets = np.empty(len(plan.corpora), np.uint64)

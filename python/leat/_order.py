@@ -93,7 +93,7 @@ class ChangingWeights:
         return _native.weighted_samples(self._weights, self._seed, self._epoch, self._num_samples)
 
     def digest_of(self, epoch: int) -> str | None:
-        """What tells the weights of an epoch from others; None of one that has not begun."""
+        """A digest of the weights of an epoch; None of one that has not begun."""
         return _digest(self._weights) if epoch == self._epoch else None
 
     def check(self, state: Any) -> None:
@@ -105,8 +105,8 @@ class ChangingWeights:
         found = _digest(self._weights_of(epoch))
         if found != wanted:
             raise InvalidArgument(
-                f"the state was saved in epoch {epoch} with weights of the digest {wanted}, and weights= has {found} for "
-                "it: the rest of the epoch would be drawn otherwise, and samples would be lost or come twice. "
+                f"the state was saved in epoch {epoch} with weights of the digest {wanted}, and weights= has {found} "
+                "for it: the rest of the epoch would be drawn otherwise, and samples would be lost or come twice. "
                 + (
                     "Let the function give that epoch the weights that it had"
                     if self._sampler.is_function

@@ -19,7 +19,7 @@ PARTS = ("train", "valid", "test")
 
 
 class Tokenizer:
-    """What the dataset asks of one."""
+    """The part of a tokenizer that the dataset asks for."""
 
     vocab_size = None
     eod, pad = 0, None

@@ -45,7 +45,7 @@ def write_three(folder: pathlib.Path) -> dict[str, str]:
 
 
 def cases(paths: dict[str, str]) -> dict[str, dict]:
-    """What an order is asked for, with the arguments of leat.Dataset.megatron."""
+    """Orders that are asked for, with the arguments of leat.Dataset.megatron."""
     books, code, few = paths["books"], paths["code"], paths["few"]
     return {
         "one epoch": {"blend": [books], "seq_len": 16},
@@ -70,7 +70,7 @@ def cases(paths: dict[str, str]) -> dict[str, dict]:
 
 
 def digest_of(samples: Sequence[Sequence[int]]) -> str:
-    """Of samples of equal length."""
+    """A digest of samples of equal length."""
     told = hashlib.blake2b(json.dumps(np.shape(samples)).encode(), digest_size=12)
     told.update(np.asarray(samples, "<i8").tobytes())
     return told.hexdigest()

@@ -49,7 +49,7 @@ def parts_of(tokens: list[int]) -> list[list[int]]:
 
 
 def put_back(changed: list[int]) -> tuple[list[int], int, bool]:
-    """What the document was, the tokens that it lacks before its last part, and whether it is SPM."""
+    """The document as it was, the tokens that it lacks before its last part, and whether it is SPM."""
     assert changed[0] == PREFIX and changed.count(SUFFIX) == changed.count(MIDDLE) == 1
     suffix_at, middle_at = changed.index(SUFFIX), changed.index(MIDDLE)
     suffix, behind = changed[suffix_at + 1 : middle_at], changed[middle_at + 1 :]
