@@ -481,10 +481,10 @@ class Dataset:
 
             cut = _megatron_samples.checked_cut(given)
             return _megatron_samples.open_samples(url, cut, refresh, storage_options)
-        url = _megatron.checked_documents(url, order, given)
+        path = _megatron.checked_documents(url, order, given)
         store = checked_storage(storage_options)
         options = native_storage(store)
-        prefix = _megatron.prefix_of(os.fspath(url))
+        prefix = _megatron.prefix_of(path)
         data = _native.read_url(prefix + ".idx", options, _megatron.MOST_INDEX_BYTES)
         index = _megatron.parse(data, prefix + ".idx")
         folder, _, name = prefix.rpartition("/")

@@ -147,9 +147,8 @@ class Loader:
         self._rows = None if order.pack is None else PackRows(order.pack)
         if own is not None:
             own.check_ops(ops)
-            ops = [self._rows, *ops]  # They get whole samples.
-        elif self._rows is not None:
-            ops = [*ops, self._rows]
+        if self._rows is not None:  # Ops of samples in Megatron's order get whole ones.
+            ops = [*ops, self._rows] if own is None else [self._rows, *ops]
         self._delivery = Delivery(
             fields=fields, batch=batch, ops=ops, collate=collate, output=output,
             pin_memory=pin_memory, device=device,

@@ -47,7 +47,7 @@ def prefix_of(url: str) -> str:
     return url
 
 
-def checked_documents(url: Any, order: Any, given: Mapping[str, Any]) -> Any:
+def checked_documents(url: Any, order: Any, given: Mapping[str, Any]) -> str:
     """The path of a corpus whose samples are documents.
 
     Raises:
@@ -66,7 +66,7 @@ def checked_documents(url: Any, order: Any, given: Mapping[str, Any]) -> Any:
             f'{url!r} is a blend, which needs order="megatron"; or open each corpus by itself, and give all of them '
             "to leat.mix"
         )
-    return url
+    return os.fspath(url)
 
 
 def parse(data: bytes, name: str) -> Index:

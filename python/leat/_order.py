@@ -171,7 +171,10 @@ class Sampled:
         self.length = len(order) if self.rows_of_a_step is None else len(ends)
         self._times += 1
         if met is not None:
-            self._compare(order, ends, *met)
+            told = order.tobytes() + ends.tobytes()
+            if isinstance(self._sampler, ChangingWeights):  # Other weights may give the same order, by chance.
+                told += (self._sampler.digest_of(epoch) or "").encode()
+            self._compare(told, *met)
         native.give_order(epoch, 0, order, ends, False, rows)
 
     def describe(self, state: dict[str, Any]) -> None:
@@ -192,8 +195,8 @@ class Sampled:
         rows, each = len(self._sampler.ends()), self._sampler.rows_of_a_step
         return rows // each if drops else -(-rows // each)
 
-    def _compare(self, order: np.ndarray, ends: np.ndarray, store: Any, name: str) -> None:
-        mine = hashlib.blake2b(order.tobytes() + ends.tobytes(), digest_size=16).hexdigest()
+    def _compare(self, told: bytes, store: Any, name: str) -> None:
+        mine = hashlib.blake2b(told, digest_size=16).hexdigest()
         key = f"leat/sampler/{name}/{self._times}"
         first = JobStore(store).ask(lambda store: store.compare_set(key, "", mine).decode())
         if first not in (None, mine) and isinstance(self._sampler, ChangingWeights):

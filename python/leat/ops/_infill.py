@@ -129,7 +129,7 @@ class FillInTheMiddle(BatchOp):
     def _sample(self, tokens: np.ndarray, numbers: tuple[int, ...]) -> np.ndarray:
         """A sample of the same length."""
         told = hashlib.blake2b(repr(numbers).encode(), digest_size=16)
-        told.update(np.ascontiguousarray(tokens))
+        told.update(tokens.tobytes())
         rng = np.random.Generator(np.random.PCG64(int.from_bytes(told.digest(), "little")))
         eos = self._params.get("eos")
         ends = [len(tokens)] if eos is None else [*np.flatnonzero(tokens == eos).tolist(), len(tokens)]
