@@ -146,7 +146,7 @@ class Loader:
             rank, world_size = self._mesh.rank, self._mesh.world_size
         self._rows = None if order.pack is None else PackRows(order.pack)
         if own is not None:
-            own.check_ops(ops)
+            own.check_beside(ops, fields, ids=ids, on_error=on_error)
         if self._rows is not None:  # Ops of samples in Megatron's order get whole ones.
             ops = [*ops, self._rows] if own is None else [self._rows, *ops]
         self._delivery = Delivery(

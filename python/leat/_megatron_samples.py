@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,8 +112,16 @@ class MegatronSamples(Dataset):
         drops = train is True if drop_last is None else order.drop_last
         return dataclasses.replace(order, pack=pack, drop_last=drops)
 
-    def check_ops(self, ops: Sequence[Op]) -> None:
-        """Raises `InvalidArgument` if an op would get pieces of samples."""
+    def check_beside(self, ops: Sequence[Op], fields: Any, *, ids: bool, on_error: str) -> None:
+        """Raises `InvalidArgument` if an option of a loader would get pieces of samples."""
+        named = fields.values() if isinstance(fields, Mapping) else fields or ()
+        if ids or not {"index", "key"}.isdisjoint(named):
+            raise self._refused(
+                "index and key would be those of the pieces; leave ids= out: the position in the epoch is the number "
+                "of the sample"
+            )
+        if on_error != "raise":
+            raise self._refused(f"on_error={on_error!r} would put a piece in the place of another; leave it out")
         for op in ops:
             if not isinstance(op, BatchOp) and not (isinstance(op, Python) and op.per == "batch"):
                 raise self._refused(

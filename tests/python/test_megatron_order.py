@@ -136,6 +136,12 @@ def test_ops_get_whole_samples(tmp_path):
     assert (np.diff(document_ids, axis=1) == (tokens[:, :-1] == 0)).all()
     with pytest.raises(leat.InvalidArgument, match="pieces one by one.*Documents"):
         leat.Loader(dataset, batch_size=4, ops=[Python(len, field="tokens")], **USUAL)
+    for options, says in (
+        ({"ids": True}, "leave ids= out"), ({"fields": ("tokens", "key")}, "leave ids= out"),
+        ({"on_error": "substitute"}, "on_error='substitute'"), ({"drop_last": "pad"}, "single pieces"),
+    ):  # fmt: skip
+        with pytest.raises(leat.InvalidArgument, match=says):
+            leat.Loader(dataset, batch_size=4, **{**USUAL, **options})
 
 
 def test_it_pickles_and_its_state_knows_its_order(paths):
