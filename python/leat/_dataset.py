@@ -446,6 +446,9 @@ class Dataset:
                                          split="969,30,1", seed=1234)
             loader = leat.Loader(data, global_batch_size=512, fields=("tokens",), epochs=1)
 
+        Such a dataset has ``state_after(consumed_samples, state)``, by which a loader goes on
+        where a training of Megatron's stopped.
+
         Leat reads the index, ``URL.idx``, each time, and of ``URL.bin`` what a batch needs, in
         pieces of about 8 MiB; in Megatron's order, each part of a document by itself.
 

@@ -94,6 +94,23 @@ class MegatronSamples(Dataset):
         pieces = [super(MegatronSamples, self)._sample(piece)["tokens"] for piece in range(first, end)]
         return {"tokens": np.concatenate(pieces)}
 
+    def state_after(self, consumed_samples: int, state: Mapping[str, Any]) -> dict[str, Any]:
+        """The state of a loader that has delivered as many samples, such as Megatron's training had::
+
+            loader.load_state_dict(data.state_after(consumed_samples, loader.state_dict()))
+
+        Args:
+            consumed_samples: as Megatron's checkpoint has it, of all steps and ranks.
+            state: of a loader of these samples that has delivered none.
+
+        Raises:
+            leat.InvalidArgument: there are not so many, or the state is another loader's.
+        """
+        number = count("consumed_samples", consumed_samples, below=len(self))
+        if state.get("catalogue") != self.digest or state.get("position") != 0:
+            raise self._refused("state= is that of a loader of these samples that has delivered none")
+        return {**state, "position": int(self._rows.offsets[number])}
+
     def order_as_given(self, train: bool | None, shuffle: Any, sampler: Any, drop_last: Any) -> Order:
         """The order of a loader of these: rows of pieces.
 

@@ -111,6 +111,20 @@ def test_any_number_of_ranks_gets_the_same_steps_and_resumes_them(paths, name):
         assert steps(world, 0, 20 - stop, json.loads(state)) == whole[stop * 24 : 20 * 24], world
 
 
+@pytest.mark.parametrize("consumed", [24, 100, 776])
+def test_a_loader_goes_on_where_megatrons_training_stopped(paths, consumed):
+    dataset = opened(cases(paths)["a blend of three"])
+    whole = read(dataset)
+    with leat.Loader(dataset, global_batch_size=24, drop_last=False, **USUAL) as loader:
+        state = loader.state_dict()
+        loader.load_state_dict(dataset.state_after(consumed, state))
+        assert [row for (tokens,) in loader for row in tokens.tolist()] == whole[consumed:]
+        with pytest.raises(leat.InvalidArgument, match="consumed_samples=777"):
+            dataset.state_after(777, state)
+        with pytest.raises(leat.InvalidArgument, match="has delivered none"):
+            dataset.state_after(1, loader.state_dict() | {"position": 5})
+
+
 def test_the_next_epoch_has_the_same_samples(paths):
     dataset = opened(cases(paths)["a part of an epoch"])
     with leat.Loader(dataset, batch_size=5, **USUAL) as loader:
