@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import leat
-from leat.ops import Documents, Python
+from leat._megatron_order import Stream
+from leat.ops import Documents, FillInTheMiddle, Python
 from megatron_data import cases, digest_of, write_corpus, write_three
 
 USUAL = {"fields": ("tokens",), "output": "numpy"}
@@ -84,6 +85,51 @@ def test_samples_are_those_that_megatron_makes_now(paths):
         assert read(opened(case), batch=32) == json.loads(line), name
 
 
+def by_the_rule(sizes: np.ndarray, chosen: range, seq_len: int, extra: int, wanted: int | None, seed: int):
+    """GPTDataset's samples as (sequence, token) pairs, token by token: slow, and plain."""
+    tokens, epochs = int(sizes[chosen].sum()), 1
+    while wanted is not None and epochs * tokens < wanted * seq_len + extra:
+        epochs += 1
+    total = (epochs * tokens - extra) // seq_len
+    before = ((epochs - 1) * tokens - extra) // seq_len
+    is_apart = epochs > 1 and wanted - before < int(0.8 * ((tokens - extra) // seq_len))
+    random, order = np.random.RandomState(seed), []
+    for part in [epochs - 1, 1] if is_apart else [epochs]:
+        numbers = np.array([*chosen] * part, np.int32)
+        random.shuffle(numbers)
+        order += numbers.tolist()
+    stream = [(sequence, token) for sequence in order for token in range(sizes[sequence])]
+    shuffled = []
+    together = before if is_apart else total
+    for first, last in ((0, together), (together, total)):
+        numbers = np.arange(first, last)
+        random.shuffle(numbers)
+        shuffled += numbers.tolist()
+    return [stream[number * seq_len : (number + 1) * seq_len + extra] for number in shuffled]
+
+
+def test_streams_of_any_shape_follow_the_rule():
+    rng, tried = np.random.default_rng(0), 0
+    for seed in range(300):
+        sizes = rng.integers(0, 30, int(rng.integers(2, 40))).astype(np.int32)
+        first = int(rng.integers(0, len(sizes) - 1))
+        chosen = range(first, int(rng.integers(first + 1, len(sizes) + 1)))
+        seq_len, extra = int(rng.integers(1, 50)), int(rng.integers(0, 2))
+        wanted = None if rng.random() < 0.2 else int(rng.integers(1, 60))
+        if sizes[chosen].sum() - extra < seq_len and (wanted is None or sizes[chosen].sum() == 0):
+            with pytest.raises(leat.InvalidArgument, match="too few"):
+                Stream(sizes, chosen, seq_len, extra, wanted, seed, "corpus")
+            continue
+        stream = Stream(sizes, chosen, seq_len, extra, wanted, seed, "corpus")
+        expected = by_the_rule(sizes, chosen, seq_len, extra, wanted, seed)
+        found: list[list[tuple[int, int]]] = [[] for _ in expected]
+        for sequence, begin, length, sample in zip(*stream.pieces(len(stream))):
+            found[sample] += [(int(sequence), int(begin) + token) for token in range(length)]
+        assert found == expected, seed
+        tried += 1
+    assert tried > 200
+
+
 @pytest.mark.parametrize("name", ["a last epoch apart", "a blend of three"])
 def test_any_number_of_ranks_gets_the_same_steps_and_resumes_them(paths, name):
     """As Megatron's sampler deals them: of each step, a rank has a run of samples."""
@@ -148,6 +194,10 @@ def test_ops_get_whole_samples(tmp_path):
         tokens, document_ids, positions = next(iter(loader))
     assert tokens.shape == document_ids.shape == positions.shape == (4, 33)
     assert (np.diff(document_ids, axis=1) == (tokens[:, :-1] == 0)).all()
+    fill = FillInTheMiddle(prefix=1, middle=2, suffix=3, eos=0, rate=1.0)
+    with leat.Loader(dataset, batch_size=4, ops=[fill], **USUAL) as loader:
+        (tokens,) = next(iter(loader))
+    assert tokens.shape == (4, 33) and ((tokens == 1).sum(1) == (tokens == 2).sum(1)).all() and (tokens == 1).any()
     with pytest.raises(leat.InvalidArgument, match="pieces one by one.*Documents"):
         leat.Loader(dataset, batch_size=4, ops=[Python(len, field="tokens")], **USUAL)
     for options, says in (
