@@ -416,7 +416,18 @@ class Dataset:
     @classmethod
     @checks_names(_MOVED)
     def megatron(
-        cls, url: Source, *, refresh: str = "auto", storage_options: StorageOptions | None = None
+        cls,
+        url: Source | Sequence[Any],
+        *,
+        order: Literal["leat", "megatron"] = "leat",
+        seq_len: int | None = None,
+        seed: int | None = None,
+        samples: int | None = None,
+        split: str | None = None,
+        part: Literal["train", "valid", "test"] | None = None,
+        extra_token: bool | None = None,
+        refresh: str = "auto",
+        storage_options: StorageOptions | None = None,
     ) -> Dataset:
         """The documents of a corpus as Megatron-LM's tools write it: one field, ``tokens``.
 
@@ -426,21 +437,57 @@ class Dataset:
         tells; a batch is a `leat.Ragged`. `leat.Pack` lays documents in rows, and `leat.mix`
         blends corpora. Empty documents are left out.
 
+        With ``order="megatron"``, samples are those of Megatron's GPTDataset, or of its
+        BlendedDataset, element by element: ``seq_len + 1`` tokens each, cut across
+        documents. Their order is fixed here, so that a loader shuffles nothing::
+
+            data = leat.Dataset.megatron(["0.7", "s3://bucket/books", "0.3", "s3://bucket/code"],
+                                         order="megatron", seq_len=4096, samples=1_000_000,
+                                         split="969,30,1", seed=1234)
+            loader = leat.Loader(data, global_batch_size=512, fields=("tokens",), epochs=1)
+
+        Such a dataset has ``state_after(consumed_samples, state)``, by which a loader goes on
+        where a training of Megatron's stopped.
+
         Leat reads the index, ``URL.idx``, each time, and of ``URL.bin`` what a batch needs, in
-        pieces of about 8 MiB.
+        pieces of about 8 MiB; in Megatron's order, each part of a document by itself.
 
         Args:
-            url: the path of both files without their endings, or that of one of them.
+            url: the path of both files without their endings, or that of one of them. With
+                ``order="megatron"`` also a list of paths, or of weights and paths by turns, as
+                ``--data-path`` has them.
+            order: ``"leat"``, of documents, or ``"megatron"``. The arguments from `seq_len` to
+                `extra_token` belong to the latter.
+            seq_len: ``--seq-length``.
+            seed: ``--seed``; None for Megatron's 1234. The seed of a loader draws for ops alone.
+            samples: the samples of the whole training: its steps times its global batch. A
+                corpus comes as often as that takes. None for those of one epoch; a blend by
+                weights needs a number.
+            split: ``--split``, such as ``"969,30,1"``; None if all sequences belong to the
+                part, as with ``--train-data-path``.
+            part: ``"train"`` (default), ``"valid"`` or ``"test"``.
+            extra_token: False for samples of `seq_len` tokens, which share none: Megatron's
+                ``add_extra_token_to_sequence``.
             refresh, storage_options: as for `leat.Dataset`.
 
         Raises:
+            leat.InvalidArgument: an argument that cannot be; a part with too few tokens for a
+                sample; corpora of different types of tokens.
             leat.NotFound: one of the files is missing.
             leat.Corrupt: the index is damaged, or of another version than 1; or it names
                 tokens beyond the end of the ``.bin``.
         """
+        given = {"seq_len": seq_len, "seed": seed, "samples": samples, "split": split, "part": part,
+                 "extra_token": extra_token}  # fmt: skip
+        if order == "megatron":
+            from leat import _megatron_samples
+
+            cut = _megatron_samples.checked_cut(given)
+            return _megatron_samples.open_samples(url, cut, refresh, storage_options)
+        path = _megatron.checked_documents(url, order, given)
         store = checked_storage(storage_options)
         options = native_storage(store)
-        prefix = _megatron.prefix_of(os.fspath(url))
+        prefix = _megatron.prefix_of(path)
         data = _native.read_url(prefix + ".idx", options, _megatron.MOST_INDEX_BYTES)
         index = _megatron.parse(data, prefix + ".idx")
         folder, _, name = prefix.rpartition("/")
@@ -532,6 +579,7 @@ class Dataset:
         for each in datasets:
             if not isinstance(each, Dataset):
                 raise InvalidArgument(f"concat: {each!r} is no dataset; write leat.Dataset({each!r})")
+            each._check_joins("concat")
         joined = _native.Dataset.join([each._native for each in datasets])
         dtypes = datasets[0]._dtypes
         if any(each._dtypes != dtypes for each in datasets):
@@ -642,6 +690,9 @@ class Dataset:
                 f"filter(lambda of: of.has({name!r}))"
             )
         return parse_all(self, name, parse)
+
+    def _check_joins(self, how: str) -> None:
+        """Raises `InvalidArgument` if the samples cannot stand among those of other datasets."""
 
     def _want_bytes(self, what: str, name: str) -> None:
         kind = self.fields.get(name)

@@ -21,6 +21,7 @@ from leat._cache import CacheChoice, locality_of, options_of, shared_among
 from leat._dataset import Dataset, Source
 from leat._delivery import Collate, Delivery, Fields, Form, Output
 from leat._lateness import Lateness, OwnWork
+from leat._megatron_samples import MegatronSamples
 from leat._mesh import RankChoice, mesh_of
 from leat._mix import Begin, Mix
 from leat._moved import MOVED
@@ -135,7 +136,8 @@ class Loader:
         world_size: int | None = None,
         storage_options: StorageOptions | None = None,
     ) -> None:
-        order = order_of(train, shuffle, sampler, drop_last)
+        own = source if isinstance(source, MegatronSamples) else None
+        order = (order_of if own is None else own.order_as_given)(train, shuffle, sampler, drop_last)
         self._is_placed = rank is not None
         self._mesh = mesh_of(rank, world_size)
         if self._mesh is None:
@@ -143,8 +145,12 @@ class Loader:
         else:
             rank, world_size = self._mesh.rank, self._mesh.world_size
         self._rows = None if order.pack is None else PackRows(order.pack)
+        if own is not None:
+            own.check_beside(ops, fields, ids=ids, on_error=on_error)
+        if self._rows is not None:  # Ops of samples in Megatron's order get whole ones.
+            ops = [*ops, self._rows] if own is None else [self._rows, *ops]
         self._delivery = Delivery(
-            fields=fields, batch=batch, ops=[*ops, self._rows] if self._rows else ops, collate=collate, output=output,
+            fields=fields, batch=batch, ops=ops, collate=collate, output=output,
             pin_memory=pin_memory, device=device,
         )  # fmt: skip
         wanted = self._delivery.fields_wanted(order.columns)
@@ -201,6 +207,10 @@ class Loader:
         self._delivery.expect(self._native.field_names)
         if order.buckets is not None:
             self._sampled = _order.Sampled(self._in_buckets(order))
+        if order.weighted is not None and order.weighted.may_change:
+            draws = _draws_of(order, self.dataset)
+            weighted = _order.ChangingWeights(order.weighted, self.dataset, self._options["seed"], draws)
+            self._sampled = _order.Sampled(weighted)
         if order.pack is not None:
             self._sampled = _order.Sampled(self._in_rows(order, order.pack))
         self._process, self._processes = self.rank, self.world_size
@@ -320,12 +330,16 @@ class Loader:
         state = json.loads(self._native.state())
         if isinstance(self._dataset, Mix):
             state["data"] = self._dataset.data()
+        if self._sampled is not None:
+            self._sampled.describe(state)
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continues from a state, at any world size."""
         if self._goes_on_in_another_mix(state):  # May make another engine's loader.
             return
+        if self._sampled is not None:
+            self._sampled.check(state)
         fitted = self._fit_to_catalogue(state)  # So may this.
         self._native.load_state(json.dumps(fitted))
 
@@ -479,6 +493,11 @@ class Loader:
 
     def _in_rows(self, order: Order, pack: Pack) -> PackedOrder:
         seed, dataset = self._options["seed"], self.dataset
+        assert self._rows is not None
+        if isinstance(dataset, MegatronSamples):
+            told = dataset.rows_of(self.state_dict()["global_batch_size"])
+            self._rows.expect(told, self.world_size)
+            return told
 
         def documents_of(epoch: int) -> np.ndarray:
             if isinstance(dataset, Mix):
@@ -489,7 +508,6 @@ class Loader:
             pack, lengths_of(pack, dataset), self.state_dict()["global_batch_size"],
             documents_of=documents_of, seed=seed if order.mixes else None,
         )  # fmt: skip
-        assert self._rows is not None
         self._rows.expect(packed, self.world_size)
         return packed
 
@@ -567,27 +585,38 @@ def _drawn_by(order: Order, seed: int) -> str:
     """The words for an order whose length nobody knows yet; empty for others."""
     if order.buckets is not None:
         return "steps of like size" + (f", seed {seed}" if order.mixes else "")
+    if order.pack is not None and not order.pack.adds:
+        return f"Megatron's order, samples of {order.pack.capacity:,} tokens"
     if order.pack is not None:
         return f"rows of {order.pack.capacity:,} tokens" + (f", seed {seed}" if order.mixes else "")
+    if order.weighted is not None and order.weighted.may_change:
+        return f"drawn by weights that may change, seed {seed}"
     return "in a sampler's order" if order.sampler is not None else ""
+
+
+def _draws_of(order: Order, dataset: Dataset) -> int:
+    """The draws of an epoch by weights."""
+    assert order.weighted is not None
+    if order.weighted.num_samples is None:
+        return len(dataset)
+    return count("num_samples", order.weighted.num_samples, at_least=1, below=2**40)
 
 
 def _order_options(order: Order, dataset: Dataset | None) -> dict[str, Any]:
     """The order, for the engine."""
-    weights, drawn = None, 0
+    weights, drawn, changes = None, 0, False
     if order.weighted is not None:
         assert dataset is not None, "only a stream has none, and a sampler is no stream"
-        weights = _order.weights_of(order.weighted.weights, dataset)
-        drawn = len(weights)
-        if order.weighted.num_samples is not None:
-            drawn = count("num_samples", order.weighted.num_samples, at_least=1, below=2**40)
+        changes = order.weighted.may_change
+        if not changes:
+            weights, drawn = _order.weights_of(order.weighted.weights, dataset), _draws_of(order, dataset)
     return {
         "shuffle": order.shuffle,
         "shuffle_window": order.window,
         "weights": weights,
         "mix": dataset.order_of(Begin()) if isinstance(dataset, Mix) and order.pack is None else None,
         "samples_per_epoch": drawn,
-        "sampler": any(each is not None for each in (order.sampler, order.buckets, order.pack)),
+        "sampler": changes or any(each is not None for each in (order.sampler, order.buckets, order.pack)),
         "drop_last": order.drop_last,
         "pad": order.pad,
         "join": order.join,

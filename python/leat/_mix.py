@@ -242,6 +242,7 @@ def _parts_of(sources: Sources) -> list[Source]:
             raise InvalidArgument(
                 f"mix: source {name!r} is {value!r}; give a leat.Dataset, or a tuple of one and its weight"
             )
+        dataset._check_joins("leat.mix")
         if weight is not None and not (_is_number(weight) and 0 <= weight < math.inf):
             raise InvalidArgument(f"mix: source {name!r} has the weight {weight!r}; it is a number from 0 on")
         if not len(dataset):

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from leat import _native
 from leat._agreement import JobStore
 from leat._buckets import BucketOrder
 from leat._dataset import Dataset
 from leat._packed import PackedOrder
+from leat._shuffle import WeightedSampler
 from leat.errors import InvalidArgument
 
 _MOST_EPOCH = 1 << 24
@@ -59,6 +61,69 @@ def weights_of(weights: Any, dataset: Dataset) -> np.ndarray:
     return np.ascontiguousarray(array)
 
 
+class ChangingWeights:
+    """The draws of each epoch, by the weights that the sampler has when the epoch begins.
+
+    With weights that stay the same, these are the draws that the engine makes of them.
+
+    Args:
+        sampler: the weights, of now or by epoch.
+        dataset: the samples that they belong to.
+        seed: of the loader.
+        num_samples: the draws of an epoch.
+    """
+
+    def __init__(self, sampler: WeightedSampler, dataset: Dataset, seed: int, num_samples: int) -> None:
+        self._sampler, self._dataset = sampler, dataset
+        self._seed, self._num_samples = seed, num_samples
+        self._epoch = -1
+        self._weights = np.empty(0)
+        if not sampler.is_function:
+            self._weights_of(0)  # So that an error comes early.
+
+    def __len__(self) -> int:
+        return self._num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """An epoch begins."""
+        self._weights, self._epoch = self._weights_of(epoch), epoch
+
+    def order(self) -> np.ndarray:
+        """The sample at each position: uint64."""
+        return _native.weighted_samples(self._weights, self._seed, self._epoch, self._num_samples)
+
+    def digest_of(self, epoch: int) -> str | None:
+        """A digest of the weights of an epoch; None of one that has not begun."""
+        return _digest(self._weights) if epoch == self._epoch else None
+
+    def check(self, state: Any) -> None:
+        """Raises `InvalidArgument` if the epoch of a state had other weights than it would have now."""
+        wanted = state.get("weights") if isinstance(state, dict) else None
+        if wanted is None or not isinstance(state.get("epoch"), int) or state.get("position") == 0:
+            return
+        epoch = state["epoch"]
+        found = _digest(self._weights_of(epoch))
+        if found != wanted:
+            raise InvalidArgument(
+                f"the state was saved in epoch {epoch} with weights of the digest {wanted}, and weights= has {found} "
+                "for it: the rest of the epoch would be drawn otherwise, and samples would be lost or come twice. "
+                + (
+                    "Let the function give that epoch the weights that it had"
+                    if self._sampler.is_function
+                    else "Call set_weights() with the weights of that epoch before load_state_dict(), and with "
+                    "others after the next iter()"
+                )
+            )
+
+    def _weights_of(self, epoch: int) -> np.ndarray:
+        given: Any = self._sampler.weights
+        return weights_of(given(epoch) if self._sampler.is_function else given, self._dataset)
+
+
+def _digest(weights: np.ndarray) -> str:
+    return hashlib.blake2b(weights.tobytes(), digest_size=16).hexdigest()
+
+
 class Sampled:
     """Tells a loader's engine the order of each epoch, as a sampler gives it.
 
@@ -67,8 +132,8 @@ class Sampled:
             If it has ``set_epoch``, that is called first.
     """
 
-    def __init__(self, sampler: Iterable[int] | PackedOrder) -> None:
-        if not isinstance(sampler, PackedOrder):
+    def __init__(self, sampler: Iterable[int] | PackedOrder | ChangingWeights) -> None:
+        if not isinstance(sampler, (PackedOrder, ChangingWeights)):
             check_sampler(sampler)
         self._sampler = sampler
         self._times = 0  # That an epoch was begun.
@@ -97,6 +162,8 @@ class Sampled:
         ends, rows = np.empty(0, np.uint64), 1
         if isinstance(self._sampler, BucketOrder):
             order = self._sampler.order().astype(np.uint64)
+        elif isinstance(self._sampler, ChangingWeights):
+            order = self._sampler.order()
         elif isinstance(self._sampler, PackedOrder):
             order, ends, rows = self._sampler.order(), self._sampler.ends(), self._sampler.rows_of_a_step
         else:
@@ -104,8 +171,21 @@ class Sampled:
         self.length = len(order) if self.rows_of_a_step is None else len(ends)
         self._times += 1
         if met is not None:
-            self._compare(order, ends, *met)
+            told = order.tobytes() + ends.tobytes()
+            if isinstance(self._sampler, ChangingWeights):  # Other weights may give the same order, by chance.
+                told += (self._sampler.digest_of(epoch) or "").encode()
+            self._compare(told, *met)
         native.give_order(epoch, 0, order, ends, False, rows)
+
+    def describe(self, state: dict[str, Any]) -> None:
+        """Adds what a state has to say beside the order of its epoch."""
+        if isinstance(self._sampler, ChangingWeights) and (digest := self._sampler.digest_of(state["epoch"])):
+            state["weights"] = digest
+
+    def check(self, state: Any) -> None:
+        """Raises `InvalidArgument` if the sampler would give the epoch of a state another order."""
+        if isinstance(self._sampler, ChangingWeights):
+            self._sampler.check(state)
 
     def steps(self, epoch: int, drops: bool) -> int | None:
         """The steps of an epoch, if the engine cannot count them."""
@@ -115,10 +195,16 @@ class Sampled:
         rows, each = len(self._sampler.ends()), self._sampler.rows_of_a_step
         return rows // each if drops else -(-rows // each)
 
-    def _compare(self, order: np.ndarray, ends: np.ndarray, store: Any, name: str) -> None:
-        mine = hashlib.blake2b(order.tobytes() + ends.tobytes(), digest_size=16).hexdigest()
+    def _compare(self, told: bytes, store: Any, name: str) -> None:
+        mine = hashlib.blake2b(told, digest_size=16).hexdigest()
         key = f"leat/sampler/{name}/{self._times}"
         first = JobStore(store).ask(lambda store: store.compare_set(key, "", mine).decode())
+        if first not in (None, mine) and isinstance(self._sampler, ChangingWeights):
+            raise InvalidArgument(
+                "the weights of this rank's leat.WeightedSampler are others than those of another rank: steps would "
+                "miss some samples and have others twice. Compute them once, broadcast them, and give the same "
+                "numbers to all ranks before iter()"
+            )
         if first not in (None, mine):
             raise InvalidArgument(
                 "sampler= gives this rank another order than another rank: steps would miss "

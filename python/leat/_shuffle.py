@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Optional, Union
 
@@ -54,15 +54,51 @@ class WeightedSampler:
     It is a loader's ``sampler=``, like torch's WeightedRandomSampler. A draw is a function
     of (seed, epoch, position), so world size and resume do not change it.
 
+    Weights may change between epochs: give a function of the epoch, or ``changes=True`` and
+    call `set_weights`. An epoch keeps the weights that it began with. All ranks need the same
+    weights; if torch.distributed joins them, a rank with other weights raises an error.
+
     Args:
         weights: numbers from 0 on, of shape ``(len(dataset),)``, or the name of a column of
-            such numbers. They need not add up to 1.
+            such numbers. They need not add up to 1. Or a function from the number of an epoch,
+            from 0 on, to such weights, called when an epoch begins.
         num_samples: the number of draws in an epoch; None for the number of samples of the
             dataset.
+        changes: True allows `set_weights`.
     """
 
-    weights: Union[Sequence[float], str, Any]
+    weights: Union[Sequence[float], str, Callable[[int], Any], Any]
     num_samples: Union[int, None] = None
+    changes: bool = False
+
+    def __post_init__(self) -> None:
+        if self.changes and self.is_function:
+            raise InvalidArgument(
+                "changes=True is for set_weights(), and weights= is a function, which says them; leave one out"
+            )
+
+    def set_weights(self, weights: Any) -> None:
+        """Gives the weights for the epochs that begin from now on.
+
+        Raises:
+            leat.InvalidArgument: the sampler has weights that stay, or a function of them.
+        """
+        if not self.changes:
+            raise InvalidArgument(
+                "set_weights(): the weights of this sampler "
+                + ("come from a function" if self.is_function else "stay; make it with changes=True")
+            )
+        object.__setattr__(self, "weights", weights)
+
+    @property
+    def is_function(self) -> bool:
+        """Whether a function gives the weights."""
+        return callable(self.weights) and not hasattr(self.weights, "__array__")
+
+    @property
+    def may_change(self) -> bool:
+        """Whether an epoch may have other weights than the one before."""
+        return self.changes or self.is_function
 
 
 Shuffled = Union[bool, Literal["full", "block", "stream"], Shuffle, None]
@@ -141,6 +177,8 @@ def order_of(
     mixes = arranges and kind != "none"
     if arranges:
         kind, drops = "none", mixes if drops is None else drops
+    elif weighted is not None and weighted.may_change:
+        kind, drops = "none", True if drops is None else drops
     return Order(
         shuffle=kind,
         window=window,

@@ -188,6 +188,21 @@ py::array_t<std::int64_t> mixed_documents(const py::dict& mix,
   return documents;
 }
 
+/// The samples of an epoch that is drawn by weight, by position.
+py::array_t<std::uint64_t> weighted_samples(const Numbers<double>& weights,
+                                            std::uint64_t seed,
+                                            std::uint64_t epoch,
+                                            std::uint64_t size) {
+  const auto order =
+      value_or_raise(WeightedOrder::make(span_of(weights), seed, size));
+  const auto its = order->epoch(epoch);
+  py::array_t<std::uint64_t> samples(static_cast<py::ssize_t>(size));
+  std::uint64_t* const into = samples.mutable_data();
+  const py::gil_scoped_release unlocked;
+  for (std::uint64_t p = 0; p < size; ++p) into[p] = its->at(p).value;
+  return samples;
+}
+
 /// The options beside `shuffle` that decide the order.
 void take_order(const py::dict& given, LoaderOptions& options) {
   options.is_given = py::cast<bool>(given["sampler"]);
@@ -507,6 +522,8 @@ void bind_loader(py::module_& module) {
         loader.close();
       });
   module.def("cache_policies", &cache_policies);
+  module.def("weighted_samples", &weighted_samples, py::arg("weights"),
+             py::arg("seed"), py::arg("epoch"), py::arg("size"));
   module.def("mixed_documents", &mixed_documents, py::arg("mix"),
              py::arg("seed"), py::arg("is_shuffled"), py::arg("epoch"));
 }

@@ -19,6 +19,7 @@ import pytest
 
 import leat
 from mds_writer import write_mds
+from megatron_data import write_corpus
 from task_data import make_hub
 from small_datasets import encoded, make_pictures, pixels, tar_of, write
 
@@ -151,11 +152,14 @@ def test_how_to_segment_and_detect(bucket):
 
 def test_how_to_read_tokens(bucket):
     pytest.importorskip("torch", reason="torch is not installed")
+    for name in ("books", "code"):
+        write_corpus(pathlib.Path("served/bucket", name), [[list(range(3000))] for _ in range(50)])
     page: dict = {}
     run_page("howto/tokens.md", into=page)
 
-    assert page["inputs"].shape == page["targets"].shape == (64, 1024)
+    assert page["inputs"].shape == page["targets"].shape == page["labels"].shape == (64, 1024)
     assert ((page["targets"] - page["inputs"]) % 2**16 == 1).all()
+    assert len(page["data"]) == 6400
 
 
 def test_how_to_read_parquet_files(bucket):
@@ -182,10 +186,15 @@ def test_how_to_read_shards_of_mds(bucket):
 def test_how_to_sample(bucket):
     pytest.importorskip("torch", reason="torch is not installed")
     drawn = []
-    page: dict = {"train": drawn.append}
+
+    def train(batch) -> float:
+        drawn.append(batch)
+        return 1.0
+
+    page: dict = {"train": train}
     run_page("howto/sampling.md", into=page)
 
-    assert len(drawn) == 7 and len(page["by_engine"]) == 5
+    assert len(drawn) == 7 + 3 * 7 and len(page["by_engine"]) == 5
 
 
 def test_how_to_mix(bucket):

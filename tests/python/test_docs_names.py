@@ -26,7 +26,10 @@ INLINE = re.compile(r"`([^`\n]+(?:\n[^`\n]+)?)`")
 OF_OTHERS = ("/docs/coming-from/", "/docs/design/")
 """These pages name keywords of other libraries, or of former times: only calls of ours are checked."""
 KEYWORDS_OF_OTHERS = {"ignore_data_skip"}
-OPTIONS_OF_OTHERS = {"--reset-attention-mask", "--reset-position-ids", "--eod-mask-loss"}
+OPTIONS_OF_OTHERS = {
+    "--reset-attention-mask", "--reset-position-ids", "--eod-mask-loss", "--data-path", "--train-data-path",
+    "--seq-length", "--train-iters", "--global-batch-size", "--split",
+}  # fmt: skip
 """Megatron's, which docs/howto/tokens.md explains ours by."""
 
 

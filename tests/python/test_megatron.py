@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import pickle
-import struct
 
 import numpy as np
 import pytest
 
 import leat
-from small_datasets import write
+from megatron_data import CODES, write_corpus
 
 USUAL = {"fields": ("tokens",), "output": "numpy"}
-CODES = {"uint8": 1, "int32": 4, "uint16": 8}
-
-
-def index_of(documents: list[list[list[int]]], dtype: str) -> bytes:
-    """As megatron.core.datasets.indexed_dataset writes it: documents of sequences."""
-    sizes = [len(sequence) for document in documents for sequence in document]
-    ends = np.cumsum([0, *map(len, documents)])
-    pointers = np.cumsum([0, *sizes])[:-1] * np.dtype(dtype).itemsize
-    head = struct.pack("<9sQBQQ", b"MMIDIDX\0\0", 1, CODES[dtype], len(sizes), len(ends))
-    return head + np.array(sizes, "<i4").tobytes() + pointers.astype("<i8").tobytes() + ends.astype("<i8").tobytes()
 
 
 def make(folder, documents, dtype="uint16", name="corpus") -> str:
-    tokens = [token for document in documents for sequence in document for token in sequence]
-    write(folder / f"{name}.bin", np.array(tokens, np.dtype(dtype).newbyteorder("<")).tobytes())
-    write(folder / f"{name}.idx", index_of(documents, dtype))
-    return str(folder / name)
+    return write_corpus(folder / name, documents, dtype)
 
 
 @pytest.fixture

@@ -76,6 +76,7 @@ from leat.ops._geometry import (
     Resize,
     TenCrop,
 )
+from leat.ops._infill import FillInTheMiddle
 from leat.ops._mix import CutMix, MixUp, RandomChoice
 from leat.ops._numbers import IMAGENET_MEAN, IMAGENET_STD, Cast, Normalize
 from leat.ops._op import Op
@@ -105,6 +106,7 @@ __all__ = [
     "DecodeImage",
     "DecodeMask",
     "Documents",
+    "FillInTheMiddle",
     "Filter",
     "FiveCrop",
     "GaussianBlur",
