@@ -1,5 +1,6 @@
 #include "leat/store/layers/derived_key.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstddef>
@@ -61,7 +62,36 @@ bool take_number(std::string_view& rest, std::uint64_t& number) {
   return failed == std::errc() && stopped == end && number < kMost;
 }
 
+/// Reads the ranges behind the part; `rest` ends with the last of them.
+bool take_ranges(std::string_view& rest, DerivedKey& key) {
+  std::uint64_t bytes = key.length_bytes;
+  while (!rest.empty()) {
+    DerivedKey::Range range;
+    if (!take_number(rest, range.offset) ||
+        !take_number(rest, range.length_bytes) || range.length_bytes == 0) {
+      return false;
+    }
+    const auto etag = take(rest);
+    const auto source = take(rest);
+    auto etag_text = etag ? of_hex(*etag) : std::nullopt;
+    auto source_text = source ? of_hex(*source) : std::nullopt;
+    if (!etag_text || !source_text) return false;
+    range.etag = *std::move(etag_text);
+    range.source = *std::move(source_text);
+    bytes += range.length_bytes;
+    if (bytes >= kMost) return false;
+    key.also.push_back(std::move(range));
+  }
+  return true;
+}
+
 }  // namespace
+
+std::uint64_t DerivedKey::source_bytes() const {
+  std::uint64_t bytes = length_bytes;
+  for (const Range& range : also) bytes += range.length_bytes;
+  return bytes;
+}
 
 std::string DerivedKey::text() const {
   std::string text = source;
@@ -71,7 +101,14 @@ std::string DerivedKey::text() const {
     text += std::to_string(number);
     text += ';';
   }
-  return text + as_hex(etag) + ';' + as_hex(part);
+  text += as_hex(etag) + ';' + as_hex(part);
+  if (!also.empty()) text += ';';
+  for (const Range& range : also) {
+    text += std::to_string(range.offset) + ';' +
+            std::to_string(range.length_bytes) + ';' + as_hex(range.etag) +
+            ';' + as_hex(range.source) + ';';
+  }
+  return text;
 }
 
 Result<std::optional<DerivedKey>> DerivedKey::parse(std::string_view key) {
@@ -87,12 +124,15 @@ Result<std::optional<DerivedKey>> DerivedKey::parse(std::string_view key) {
   }
   const auto hex = take(rest);
   const auto etag = hex ? of_hex(*hex) : std::nullopt;
-  const auto part = of_hex(rest);
+  const std::size_t part_end = std::min(rest.find(';'), rest.size());
+  const auto part = of_hex(rest.substr(0, part_end));
+  rest.remove_prefix(std::min(part_end + 1, rest.size()));
   if (!etag || !part || parsed.source.empty() || parsed.length_bytes == 0) {
     return refuse(key);
   }
   parsed.etag = *etag;
   parsed.part = *part;
+  if (!take_ranges(rest, parsed)) return refuse(key);
   return std::optional(std::move(parsed));
 }
 

@@ -176,6 +176,23 @@ TEST_F(DerivedStoreTest, ReadsLongOnesInParts) {
   EXPECT_EQ(answer->bytes, "n:FEWW");
 }
 
+TEST_F(DerivedStoreTest, PutsTheBytesOfSeveralRangesOneBehindTheOther) {
+  open({.part_bytes = 2});
+  const std::string key = DerivedKey{
+      .source = "words",
+      .offset = 4,
+      .length_bytes = 3,
+      .size_bytes = 8,
+      .also = {{.offset = 0, .length_bytes = 4},
+               {.source = "words", .offset = 11, .length_bytes = 1}}}
+                              .text();
+  const auto answer = ask(key, 0, 8);
+  EXPECT_EQ(held_->held().size(), 4u);  // One of four bytes is read in two.
+  release(4);
+  settle();
+  EXPECT_EQ(answer->bytes, "FEWONLYS");
+}
+
 TEST_F(DerivedStoreTest, StopsWhoWaitsAndAnswersTheOthers) {
   open();
   std::stop_source stop;
@@ -275,13 +292,16 @@ TEST(DerivedKeyTest, SaysAllOfItselfInItsName) {
                        .notes_offset = 1000,
                        .notes_bytes = 9,
                        .size_bytes = 0,
-                       .part = "3/im;age#leat:made;1;2;3;4;5;;61"};
+                       .part = "3/im;age#leat:made;1;2;3;4;5;;61",
+                       .also = {{"b;#.h5", "\xff;", 3, 5}, {"", "", 0, 9}}};
   const auto parsed = DerivedKey::parse(key.text());
   ASSERT_TRUE(parsed && *parsed);
   EXPECT_EQ((*parsed)->source, key.source);
   EXPECT_EQ((*parsed)->text(), key.text());
   EXPECT_EQ((*parsed)->etag, key.etag);
   EXPECT_EQ((*parsed)->part, key.part);
+  EXPECT_EQ((*parsed)->also, key.also);
+  EXPECT_EQ((*parsed)->source_bytes(), 91u);
   EXPECT_TRUE(is_derived_key(key.text()));
   EXPECT_FALSE(is_derived_key("a/b.parquet"));
 }
@@ -290,7 +310,9 @@ TEST(DerivedKeyTest, RefusesNumbersThatNoObjectHas) {
   for (const char* rest :
        {"", "4;5;6;7;8;", "4;0;6;7;8;;", "4;5;6;7;99999999999999999999;;",
         "4;5;6;7;400000000000000;;", "-1;5;6;7;8;;", "4;5;6;7;8;0;",
-        "4;5;6;7;8;zz;", "4;5;6;7;8;;x"}) {
+        "4;5;6;7;8;zz;", "4;5;6;7;8;;x",
+        "4;5;6;7;8;;61;1", "4;5;6;7;8;;61;1;0;;;", "4;5;6;7;8;;61;1;2;;x;",
+        "4;5;6;7;8;;61;1;281474976710655;;;"}) {
     EXPECT_FALSE(DerivedKey::parse(std::string("a#leat:made;") + rest)) << rest;
   }
   EXPECT_FALSE(DerivedKey::parse("#leat:made;4;5;6;7;8;;"));
