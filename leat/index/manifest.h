@@ -20,8 +20,8 @@ struct ManifestColumn {
   /// For kString: the values. For kBytes: keys of objects, relative to the
   /// prefix; empty if the sample lacks the field.
   std::vector<std::string> texts;
-  /// Of which text each row has the number, where many rows share long texts;
-  /// empty: each row has its own.
+  /// The number of each row's text, if many rows share long texts; empty: each
+  /// row has its own.
   std::vector<std::uint32_t> text_numbers;
   std::vector<std::int64_t> ints;  ///< For kInt64: the values.
   std::vector<double> floats;      ///< For kFloat64: the values.

@@ -15,7 +15,8 @@ import numpy as np
 
 from leat import _array_hdf5, _array_npy, _array_plan, _array_zarr, _native
 from leat._array_chunks import Window, sample_shape
-from leat._array_plan import Counts, Object, Stored
+from leat._array_plan import Counts
+from leat._array_stored import Object, Stored
 from leat.errors import Cancelled, InvalidArgument
 
 _log = logging.getLogger("leat")
@@ -34,7 +35,7 @@ Columns = list[tuple[str, str, Any, Any, Any, Any]]
 
 @dataclass(frozen=True)
 class Choice:
-    """What is read of the files."""
+    """Says which samples are read of the files."""
 
     variables: Union[dict[str, str], None]
     """From a field to an array; None: the only one that there is."""
@@ -55,16 +56,24 @@ def choice_of(variables: Any, shape: Any, stride: Any, gap_bytes: Any) -> Choice
     if variables is not None:
         if isinstance(variables, str):
             raise InvalidArgument(f"variables={variables!r}; it is a list of arrays: [{variables!r}]")
-        named = dict(variables) if hasattr(variables, "items") else {str(name).strip("/"): str(name) for name in variables}
+        named = (
+            dict(variables)
+            if hasattr(variables, "items")
+            else {str(name).strip("/"): str(name) for name in variables}
+        )
         named = {field: name.strip("/") for field, name in named.items()}
         if not named or "" in named:
-            raise InvalidArgument(f"variables={variables!r}; it names arrays, or is a dict from the names of fields to them")
+            raise InvalidArgument(
+                f"variables={variables!r}; it names arrays, or is a dict from the names of fields to them"
+            )
     for label, value in (("shape", shape), ("stride", stride)):
         if value is not None and not all(type(side) is int for side in value):
             raise InvalidArgument(f"{label}={value!r}; it is whole numbers, one for each of the first dimensions")
     if type(gap_bytes) is not int or gap_bytes < 0:
         raise InvalidArgument(f"gap_bytes={gap_bytes!r}; it is a whole number from 0")
-    return Choice(named, None if shape is None else tuple(shape), None if stride is None else tuple(stride), gap_bytes)
+    return Choice(
+        named, None if shape is None else tuple(shape), None if stride is None else tuple(stride), gap_bytes
+    )
 
 
 def format_of(native: Any, format: Union[str, None]) -> str:
@@ -82,7 +91,8 @@ def format_of(native: Any, format: Union[str, None]) -> str:
             if native.key(sample).rpartition("/")[2] in ("zarr.json", ".zarray", ".zgroup"):
                 return "zarr"
         raise InvalidArgument(
-            f"{native.url}: {first!r} has no ending of arrays, {', '.join(_ENDINGS)}, and no zarr.json lies there; give format="
+            f"{native.url}: {first!r} has no ending of arrays, {', '.join(_ENDINGS)}, and no zarr.json lies there; "
+            "give format="
         )
     return kind
 
@@ -100,7 +110,9 @@ class Files:
         self._choice = choice
         self._reader = _native.SampleReader(native)
         if format == "zarr" and len(native.places) > 1:
-            raise InvalidArgument(f"{native.url} are several Zarr stores: open each, and join them with leat.Dataset.concat")
+            raise InvalidArgument(
+                f"{native.url} are several Zarr stores: open each, and join them with leat.Dataset.concat"
+            )
         self._first = self._arrays(0)
         self.fields = list(choice.variables or {"data": ""})
         if choice.variables is None and format != "npy":
@@ -159,7 +171,10 @@ class Files:
                 if self._is_scalar(each):
                     values.append(_array_plan.read_all(each))
             prefix = self._native.url if self._format == "zarr" else self._native.key(number)
-            names += [f"{prefix.rstrip('/').rpartition('/')[2] if self._format == 'zarr' else prefix}:{row}" for row in range(window.samples)]
+            names += [
+                f"{prefix.rstrip('/').rpartition('/')[2] if self._format == 'zarr' else prefix}:{row}"
+                for row in range(window.samples)
+            ]
         if not names:
             raise InvalidArgument(f"{self._native.url}: no sample is there: no window fits in the arrays")
         if counts.runs:
@@ -187,7 +202,9 @@ class Files:
             objects = [self._object(sample, size) for sample, size in enumerate(sizes)]
             found = _array_zarr.arrays_of(objects, self._choice.names())
         else:
-            found = _READERS[self._format](self._object(number, int(self._native.range("data", number)[2])), self._choice.names())
+            found = _READERS[self._format](
+                self._object(number, int(self._native.range("data", number)[2])), self._choice.names()
+            )
         for each in found:
             each.check()
         return found
@@ -200,12 +217,14 @@ class Files:
         window = _array_plan.windows_of(self._choice.shape, self._choice.stride, arrays)
         if all(self._is_scalar(each) for each in arrays):
             raise InvalidArgument(
-                f"{arrays[0].name} is numbers of one dimension, so that a sample would be one number; give shape=, such as "
-                "shape=(4096,), for windows of it, or name an array of more dimensions too"
+                f"{arrays[0].name} is numbers of one dimension, so that a sample would be one number; give shape=, "
+                "such as shape=(4096,), for windows of it, or name an array of more dimensions too"
             )
         for each in arrays:
             if each.values is not None and not self._is_scalar(each):
-                raise InvalidArgument(f"{each.name} is stored in the header of its file (compact); write it with chunks=, or not compact")
+                raise InvalidArgument(
+                    f"{each.name} is stored in the header of its file (compact); write it with chunks=, or not compact"
+                )
         return window
 
     def _is_scalar(self, array: Stored) -> bool:
@@ -215,14 +234,21 @@ class Files:
     def _check_same(self, arrays: Sequence[Stored]) -> None:
         lead = 1 if self._choice.shape is None else len(self._choice.shape)
         for one, first in zip(arrays, self._first):
-            theirs, ours = (one.dtype.newbyteorder("<"), one.shape[lead:]), (first.dtype.newbyteorder("<"), first.shape[lead:])
+            theirs, ours = (one.dtype.newbyteorder("<"), one.shape[lead:]), (
+                first.dtype.newbyteorder("<"),
+                first.shape[lead:],
+            )
             if theirs != ours or len(one.shape) != len(first.shape):
-                raise InvalidArgument(f"{one.name} is {one.dtype} of {one.shape}, and {first.name} is {first.dtype} of {first.shape}")
+                raise InvalidArgument(
+                    f"{one.name} is {one.dtype} of {one.shape}, and {first.name} is {first.dtype} of {first.shape}"
+                )
 
 
 def _scalars(values: np.ndarray, name: str) -> tuple[str, Any]:
     if values.dtype.kind == "f":
         return "float64", values.astype(np.float64).tolist()
     if values.dtype == np.uint64 and len(values) and int(values.max()) >= 1 << 63:
-        raise InvalidArgument(f"{name} has numbers from 2**63 on, and the catalogue keeps int64; give shape=(1,), for windows")
+        raise InvalidArgument(
+            f"{name} has numbers from 2**63 on, and the catalogue keeps int64; give shape=(1,), for windows"
+        )
     return "int64", values.astype(np.int64).tolist()

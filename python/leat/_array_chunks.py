@@ -37,7 +37,8 @@ def check_filters(filters: Sequence[Filter], name: str) -> None:
     for kind, *_ in filters:
         if kind not in KNOWN:
             raise InvalidArgument(
-                f"{name} is stored with {kind!r}, and Leat undoes {', '.join(_COMPRESSIONS + _SAME_SIZE + _CHECKSUMS)}; "
+                f"{name} is stored with {kind!r}, and Leat undoes "
+                f"{', '.join(_COMPRESSIONS + _SAME_SIZE + _CHECKSUMS)}; "
                 "write it anew with one of these"
             )
         if kind == "blosc":
@@ -147,7 +148,9 @@ def _numcodecs() -> Any:
     try:
         from numcodecs import blosc
     except ImportError:
-        raise InvalidArgument("chunks compressed by blosc need numcodecs, which is not installed: pip install numcodecs") from None
+        raise InvalidArgument(
+            "chunks compressed by blosc need numcodecs, which is not installed: pip install numcodecs"
+        ) from None
     return blosc
 
 
@@ -155,7 +158,9 @@ def _pyarrow(kind: str) -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise InvalidArgument(f"chunks compressed as {kind} need pyarrow, which is not installed: pip install pyarrow") from None
+        raise InvalidArgument(
+            f"chunks compressed as {kind} need pyarrow, which is not installed: pip install pyarrow"
+        ) from None
     return pyarrow
 
 
@@ -163,7 +168,7 @@ class Window(NamedTuple):
     """The windows of a grid, in C order, and the part of them that is meant."""
 
     shape: list[int]
-    """Of a window, along the first dimensions of an array; the others are whole."""
+    """A window's sides, along the first dimensions of an array; the others are whole."""
     stride: list[int]
     counts: list[int]
     """Windows along each of these dimensions."""
@@ -173,7 +178,7 @@ class Window(NamedTuple):
     """A window is one index of the first dimension, which it then lacks."""
 
     def begin(self, number: int) -> list[int]:
-        """Where a window begins, of all."""
+        """The place of a window, by its number among all."""
         places = []
         for count, stride in zip(reversed(self.counts), reversed(self.stride)):
             number, place = divmod(number, count)
@@ -197,7 +202,7 @@ class Part(NamedTuple):
     ids: list[int]
     """The chunks that are there, numbered in C order of the grid."""
     places: list[int]
-    """Where their bytes begin, in those that were read."""
+    """The begin of each one's bytes, in those that were read."""
     lengths: list[int]
     masks: list[int]
 
@@ -231,7 +236,10 @@ def assemble(window: Window, parts: Sequence[Part], data: bytes) -> np.ndarray:
 def record_of(window: Window, fields: Sequence[tuple[np.dtype[Any], Sequence[int]]]) -> np.dtype[Any]:
     """A sample's type: packed, little-endian."""
     return np.dtype(
-        [(f"f{number}", dtype.newbyteorder("<"), sample_shape(window, shape)) for number, (dtype, shape) in enumerate(fields)]
+        [
+            (f"f{number}", dtype.newbyteorder("<"), sample_shape(window, shape))
+            for number, (dtype, shape) in enumerate(fields)
+        ]
     )
 
 
@@ -273,7 +281,11 @@ def chunks_of(window: Window, shape: Sequence[int], chunk: Sequence[int], grid: 
     if len(window.counts) == 1:
         return _rows_of_chunks(window, shape, chunk, grid)
     found = [
-        _box([begin // side for begin, side in zip(low, chunk)], [(high - 1) // side for high, side in zip(high, chunk)], grid)
+        _box(
+            [begin // side for begin, side in zip(low, chunk)],
+            [(high - 1) // side for high, side in zip(high, chunk)],
+            grid,
+        )
         for low, high in (_bounds(window, shape, window.first + number) for number in range(window.samples))
     ]
     return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
@@ -282,7 +294,9 @@ def chunks_of(window: Window, shape: Sequence[int], chunk: Sequence[int], grid: 
 def _rows_of_chunks(window: Window, shape: Sequence[int], chunk: Sequence[int], grid: Sequence[int]) -> np.ndarray:
     begins = (window.first + np.arange(window.samples, dtype=np.int64)) * window.stride[0]
     lows, highs = begins // chunk[0], (begins + window.shape[0] - 1) // chunk[0]
-    rows = np.unique(np.concatenate([np.minimum(lows + more, highs) for more in range(int((highs - lows).max()) + 1)]))
+    rows = np.unique(
+        np.concatenate([np.minimum(lows + more, highs) for more in range(int((highs - lows).max()) + 1)])
+    )
     behind = math.prod(grid[1:])
     return (rows[:, None] * behind + np.arange(behind, dtype=np.int64)).reshape(-1)
 
@@ -295,7 +309,7 @@ def _box(low: Sequence[int], high: Sequence[int], grid: Sequence[int]) -> np.nda
 
 
 def _bounds(window: Window, shape: Sequence[int], number: int) -> tuple[list[int], list[int]]:
-    """Where a window begins and ends, in all dimensions."""
+    """The begin and the end of a window, in all dimensions."""
     begin = window.begin(number)
     low = [*begin, *[0] * (len(shape) - len(begin))]
     high = [place + side for place, side in zip(begin, window.shape)] + list(shape[len(begin) :])

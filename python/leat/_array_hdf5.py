@@ -10,9 +10,9 @@ from typing import Any, Union
 
 import numpy as np
 
-from leat import _array_plan
+from leat import _array_stored
 from leat._array_chunks import Filter, check_filters
-from leat._array_plan import Object, Stored
+from leat._array_stored import Object, Stored
 from leat._array_remote import Remote
 from leat.errors import Corrupt, Error, InvalidArgument
 
@@ -50,7 +50,9 @@ def arrays_of(object: Object, names: Union[list[str], None]) -> list[Stored]:
     try:
         with h5py.File(remote, "r") as file:
             if file.userblock_size:
-                raise InvalidArgument(f"{object.key} has a user block of {file.userblock_size} bytes; write it without one")
+                raise InvalidArgument(
+                    f"{object.key} has a user block of {file.userblock_size} bytes; write it without one"
+                )
             found = [_stored(h5py, object, file, name) for name in (names or _only_name(h5py, object, file))]
     except Error:
         raise
@@ -72,7 +74,9 @@ def _only_name(h5py: Any, object: Object, file: Any) -> list[str]:
     if len(names) == 1:
         return names
     known = ", ".join(names[:20]) or "none"
-    raise InvalidArgument(f"{object.key} has {len(names)} arrays of numbers; name those that are fields, variables=[…]: {known}")
+    raise InvalidArgument(
+        f"{object.key} has {len(names)} arrays of numbers; name those that are fields, variables=[…]: {known}"
+    )
 
 
 def _stored(h5py: Any, object: Object, file: Any, name: str) -> Stored:
@@ -80,7 +84,7 @@ def _stored(h5py: Any, object: Object, file: Any, name: str) -> Stored:
     each = file.get(name)
     if not isinstance(each, h5py.Dataset):
         raise InvalidArgument(f"{object.key} has no array {name!r}; it has {', '.join(list(file)[:20])}")
-    dtype = _array_plan.number_type(each.dtype, label)
+    dtype = _array_stored.number_type(each.dtype, label)
     if not each.ndim:
         raise InvalidArgument(f"{label} is one number, and has no dimension of samples")
     created = each.id.get_create_plist()
@@ -89,20 +93,32 @@ def _stored(h5py: Any, object: Object, file: Any, name: str) -> Stored:
     if layout == h5py.h5d.COMPACT:
         none = np.empty(0, np.int64)
         return Stored(
-            label, each.shape, dtype, each.shape, [], fill, [object], np.empty(0, np.int32), none, none, values=each[()]
+            label,
+            each.shape,
+            dtype,
+            each.shape,
+            [],
+            fill,
+            [object],
+            np.empty(0, np.int32),
+            none,
+            none,
+            values=each[()],
         )
     if layout == h5py.h5d.VIRTUAL or created.get_external_count():
         raise InvalidArgument(f"{label} lies in other files (a virtual array, or external storage); open those")
     if layout == h5py.h5d.CONTIGUOUS:
         at = each.id.get_offset()
         if at is None:
-            empty = _array_plan.plain(label, each.shape, dtype, object, 0, fill)
+            empty = _array_stored.plain(label, each.shape, dtype, object, 0, fill)
             empty.object_of[:] = -1
             empty.plain_at = None
             return empty
         if at + dtype.itemsize * math.prod(each.shape) > object.size:
-            raise Corrupt(f"{label} ends at byte {at + dtype.itemsize * math.prod(each.shape)} of {object.size}: it is cut short")
-        return _array_plan.plain(label, each.shape, dtype, object, at, fill)
+            raise Corrupt(
+                f"{label} ends at byte {at + dtype.itemsize * math.prod(each.shape)} of {object.size}: it is cut short"
+            )
+        return _array_stored.plain(label, each.shape, dtype, object, at, fill)
     return _chunked(object, each, label, dtype, _filters(created, dtype, label), fill)
 
 
@@ -121,7 +137,7 @@ def _chunked(
 ) -> Stored:
     chunk = tuple(each.chunks)
     grid = [-(-side // part) for side, part in zip(each.shape, chunk)]
-    _array_plan.check_grid(label, grid)
+    _array_stored.check_grid(label, grid)
     total = math.prod(grid)
     object_of = np.full(total, -1, np.int32)
     offsets, lengths, masks = np.zeros(total, np.int64), np.zeros(total, np.int64), np.zeros(total, np.int64)
@@ -143,5 +159,15 @@ def _chunked(
     if wrong:
         raise Corrupt(f"{label}: its index has a chunk twice, or outside of the array, at {wrong[0].chunk_offset}")
     return Stored(
-        label, each.shape, dtype, chunk, filters, fill, [object], object_of, offsets, lengths, masks if masks.any() else None
+        label,
+        each.shape,
+        dtype,
+        chunk,
+        filters,
+        fill,
+        [object],
+        object_of,
+        offsets,
+        lengths,
+        masks if masks.any() else None,
     )

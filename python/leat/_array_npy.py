@@ -10,9 +10,9 @@ from typing import Any, Union
 
 import numpy as np
 
-from leat import _array_plan
+from leat import _array_stored
 from leat._array_chunks import Filter
-from leat._array_plan import Object, Stored
+from leat._array_stored import Object, Stored
 from leat._array_remote import Remote
 from leat.errors import Corrupt, Error, InvalidArgument
 
@@ -31,10 +31,12 @@ def npy(object: Object, names: Union[list[str], None]) -> list[Stored]:
         leat.InvalidArgument: another field is wanted, or it is in Fortran order.
     """
     if names not in (None, [FIELD]):
-        raise InvalidArgument(f"variables={names!r}: a .npy file has one array, which has no name; its field is {FIELD!r}")
+        raise InvalidArgument(
+            f"variables={names!r}: a .npy file has one array, which has no name; its field is {FIELD!r}"
+        )
     shape, dtype, begin = _header(object.read(0, min(object.size, _MOST_HEADER_BYTES)), object.key)
     _check_size(object.key, shape, dtype, object.size - begin)
-    return [_array_plan.plain(object.key, shape, dtype, object, begin)]
+    return [_array_stored.plain(object.key, shape, dtype, object, begin)]
 
 
 def npz(object: Object, names: Union[list[str], None]) -> list[Stored]:
@@ -49,7 +51,10 @@ def npz(object: Object, names: Union[list[str], None]) -> list[Stored]:
         raise Corrupt(f"{object.key}: no .npz file, or damaged: {error}") from None
     known = [name[:-4] for name in members if name.endswith(".npy")]
     if names is None and len(known) != 1:
-        raise InvalidArgument(f"{object.key} has {len(known)} arrays; name those that are fields, variables=[…]: {', '.join(known[:20])}")
+        raise InvalidArgument(
+            f"{object.key} has {len(known)} arrays; name those that are fields, variables=[…]: "
+            f"{', '.join(known[:20])}"
+        )
     found = []
     for name in names or known:
         if name + ".npy" not in members:
@@ -73,7 +78,7 @@ def _member(object: Object, info: zipfile.ZipInfo, label: str) -> Stored:
             raise Corrupt(f"{label}: stored, and yet of two sizes")
         shape, dtype, begin = _header(head, label)
         _check_size(label, shape, dtype, info.file_size - begin)
-        return _array_plan.plain(label, shape, dtype, object, at + begin)
+        return _array_stored.plain(label, shape, dtype, object, at + begin)
     try:
         shape, dtype, begin = _header(zlib.decompressobj(-15).decompress(head, _MOST_HEADER_BYTES), label)
     except zlib.error as error:
@@ -83,8 +88,8 @@ def _member(object: Object, info: zipfile.ZipInfo, label: str) -> Stored:
     filters: list[Filter] = [["skip", begin], ["zip_crc", info.CRC], ["raw_deflate"]]
     one = np.zeros(1, np.int64)
     return Stored(
-        label, shape, dtype, tuple(max(side, 1) for side in shape), filters, bytes(dtype.itemsize), [object], np.zeros(1, np.int32), one + at,
-        one + info.compress_size,
+        label, shape, dtype, tuple(max(side, 1) for side in shape), filters, bytes(dtype.itemsize), [object],
+        np.zeros(1, np.int32), one + at, one + info.compress_size,
     )  # fmt: skip
 
 
@@ -95,7 +100,9 @@ def _header(head: bytes, label: str) -> tuple[tuple[int, ...], np.dtype[Any], in
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         if version > (2, 0):
-            raise InvalidArgument(f"{label} is of version {version} of .npy, whose names are not ASCII: it holds records")
+            raise InvalidArgument(
+                f"{label} is of version {version} of .npy, whose names are not ASCII: it holds records"
+            )
         shape, is_fortran, dtype = read(stream)
     except Error:
         raise
@@ -107,7 +114,7 @@ def _header(head: bytes, label: str) -> tuple[tuple[int, ...], np.dtype[Any], in
         raise InvalidArgument(f"{label} lies in Fortran order; write np.ascontiguousarray of it")
     if min(shape) < 0:
         raise Corrupt(f"{label}: no array has the shape {shape}")
-    return shape, _array_plan.number_type(dtype, label), stream.tell()
+    return shape, _array_stored.number_type(dtype, label), stream.tell()
 
 
 def _check_size(label: str, shape: tuple[int, ...], dtype: np.dtype[Any], there: int) -> None:

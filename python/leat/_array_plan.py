@@ -8,116 +8,30 @@ read at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Union
+from typing import Union
 
 import numpy as np
 
 from leat import _native
-from leat._array_chunks import Filter, Part, Window, assemble, chunks_of, record_of, said, sample_shape
+from leat._array_chunks import Part, Window, assemble, chunks_of, record_of, said, sample_shape
+from leat._array_stored import Object, Stored
 from leat.errors import Corrupt, InvalidArgument
 
 GAP_BYTES = 1 << 20
 """A request costs as much as some bytes: 20 ms at 50 MB/s, as a connection has them."""
 MOST_IN_VAIN = 0.25
-"""Of what is wanted, so much more is read at most."""
-_RUN_BYTES = 8 << 20
+"""A bound on the gaps that are read, as a part of the bytes that are wanted."""
 _MOST_RUN_BYTES = 10 << 20
 _MOST_MADE_BYTES = 64 << 20
 _MOST_CHUNKS = 4096
 """In a run, as its name has all of them."""
 _MOST_UNIT_BYTES = 1 << 30
-"""What belongs together is held whole, as it is stored and as it is read."""
+"""A run of the smallest size is held whole, as it is stored and as it is read."""
 _MOST_WINDOWS = 1 << 26
 _MOST_TABLE_BYTES = 1 << 30
-_MOST_GRID = 1 << 24
-_PLAIN_BYTES = 1 << 20
-"""A chunk of what is not stored in chunks."""
-
-
-class Object(NamedTuple):
-    """One that holds arrays, or chunks."""
-
-    key: str
-    size: int
-    etag: bytes
-    read: Callable[[int, int], bytes]
-
-
-@dataclass
-class Stored:
-    """How an array is stored: as chunks of a grid, numbered in C order."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    chunk: tuple[int, ...]
-    filters: list[Filter]
-    fill: bytes
-    objects: list[Object]
-    """Those that hold chunks; the first holds any other byte, if there are none."""
-    object_of: np.ndarray
-    """For each chunk, which of them; -1: it was never stored, and all values are `fill`."""
-    offsets: np.ndarray
-    lengths: np.ndarray
-    masks: Union[np.ndarray, None] = None
-    is_clipped: bool = False
-    axes: Union[list[int], None] = None
-    plain_at: Union[int, None] = None
-    """Where it begins, if all of it lies in C order in the first object."""
-    values: Union[np.ndarray, None] = None
-    """If it lies in no chunk of its own."""
-
-    @property
-    def grid(self) -> list[int]:
-        return [-(-side // chunk) for side, chunk in zip(self.shape, self.chunk)]
-
-    def check(self) -> None:
-        """Raises `leat.Corrupt` if a chunk lies outside of its object."""
-        for number, each in enumerate(self.objects):
-            here = self.object_of == number
-            ends = self.offsets[here] + self.lengths[here]
-            if (self.offsets[here] < 0).any() or (self.lengths[here] < 0).any() or (ends > each.size).any():
-                raise Corrupt(f"{each.key}: a chunk of {self.name} lies outside of its {each.size} bytes: it is cut short")
-
-
-def plain(
-    name: str, shape: tuple[int, ...], dtype: np.dtype[Any], object: Object, at: int, fill: bytes = b"",
-    windows: Union[Sequence[int], None] = None,
-) -> Stored:  # fmt: skip
-    """An array that lies in C order from a byte on, taken as chunks of about a MiB."""
-    chunk = _plain_chunk(shape, dtype.itemsize, _PLAIN_BYTES if windows is None or len(windows) < 2 else _PLAIN_BYTES >> 4)
-    grid = [-(-side // part) for side, part in zip(shape, chunk)]
-    check_grid(name, grid)
-    extents = [np.minimum(part, side - part * np.arange(count)) for part, side, count in zip(chunk, shape, grid)]
-    lengths, offsets, behind = np.full(1, dtype.itemsize, np.int64), np.full(1, at, np.int64), dtype.itemsize * math.prod(shape)
-    for side, part, count, extent in zip(shape, chunk, grid, extents):
-        behind //= max(side, 1)
-        offsets = (offsets[:, None] + np.arange(count, dtype=np.int64) * part * behind).reshape(-1)
-        lengths = (lengths[:, None] * extent.astype(np.int64)).reshape(-1)
-    return Stored(
-        name=name, shape=shape, dtype=dtype, chunk=chunk, filters=[], fill=fill or bytes(dtype.itemsize), objects=[object],
-        object_of=np.zeros(len(offsets), np.int32), offsets=offsets, lengths=lengths, is_clipped=True, plain_at=at,
-    )  # fmt: skip
-
-
-def _plain_chunk(shape: Sequence[int], item: int, most: int) -> tuple[int, ...]:
-    """Whole trailing dimensions, as many as fit, then a part of the next; 1 in those before."""
-    chunk, size = [1] * len(shape), item
-    for axis in range(len(shape) - 1, -1, -1):
-        fits = max(1, min(shape[axis], most // size))
-        chunk[axis] = fits
-        size *= fits
-        if fits < shape[axis]:
-            break
-    return tuple(chunk)
-
-
-def check_grid(name: str, grid: Sequence[int]) -> None:
-    """Raises `leat.InvalidArgument` if there are too many chunks."""
-    if math.prod(grid) > _MOST_GRID:
-        raise InvalidArgument(f"{name} has {math.prod(grid)} chunks, and at most {_MOST_GRID} are indexed; write larger ones")
+_UNIT_BYTES = 1 << 20
 
 
 @dataclass
@@ -141,7 +55,7 @@ class Counts:
 
 @dataclass
 class Rows:
-    """What a file's windows become in a catalogue: of each field the object of each row."""
+    """A file's windows as rows of a catalogue."""
 
     keys: list[str] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
@@ -151,7 +65,9 @@ class Rows:
     lengths: list[int] = field(default_factory=list)
 
 
-def windows_of(shape: Union[Sequence[int], None], stride: Union[Sequence[int], None], arrays: Sequence[Stored]) -> Window:
+def windows_of(
+    shape: Union[Sequence[int], None], stride: Union[Sequence[int], None], arrays: Sequence[Stored]
+) -> Window:
     """All windows of a file's arrays, which have the same first dimensions.
 
     Raises:
@@ -162,19 +78,28 @@ def windows_of(shape: Union[Sequence[int], None], stride: Union[Sequence[int], N
     if shape is None and stride is not None:
         raise InvalidArgument("stride= needs shape=: without it, a sample is one index of the first dimension")
     if len(steps) != len(wanted) or not wanted or min(wanted) < 1 or min(steps) < 1:
-        raise InvalidArgument(f"shape={shape!r}, stride={stride!r}: one number from 1 for each of the first dimensions")
+        raise InvalidArgument(
+            f"shape={shape!r}, stride={stride!r}: one number from 1 for each of the first dimensions"
+        )
     first = arrays[0]
     for each in arrays:
         if len(each.shape) < len(wanted):
-            raise InvalidArgument(f"{each.name} has {len(each.shape)} dimensions, and windows of shape={tuple(wanted)} need {len(wanted)}")
+            raise InvalidArgument(
+                f"{each.name} has {len(each.shape)} dimensions, and windows of shape={tuple(wanted)} need {len(wanted)}"
+            )
         if each.shape[: len(wanted)] != first.shape[: len(wanted)]:
             raise InvalidArgument(
-                f"{each.name} is {each.shape} and {first.name} is {first.shape}: their samples do not correspond, as the "
-                f"first {len(wanted)} dimensions differ"
+                f"{each.name} is {each.shape} and {first.name} is {first.shape}: their samples do not correspond, "
+                f"as the first {len(wanted)} dimensions differ"
             )
-    counts = [max(0, (side - part) // step + 1) if side >= part else 0 for side, part, step in zip(first.shape, wanted, steps)]
+    counts = [
+        max(0, (side - part) // step + 1) if side >= part else 0
+        for side, part, step in zip(first.shape, wanted, steps)
+    ]
     if math.prod(counts) > _MOST_WINDOWS:
-        raise InvalidArgument(f"{math.prod(counts)} windows, and at most {_MOST_WINDOWS} are kept; give a larger stride=")
+        raise InvalidArgument(
+            f"{math.prod(counts)} windows, and at most {_MOST_WINDOWS} are kept; give a larger stride="
+        )
     return Window(wanted, steps, counts, 0, math.prod(counts), shape is None)
 
 
@@ -246,8 +171,8 @@ def _units(arrays: Sequence[Stored], window: Window) -> Iterator[Window]:
         return
     largest = max(arrays, key=lambda each: each.dtype.itemsize * math.prod(each.shape[1:]))
     row = max(1, largest.dtype.itemsize * math.prod(largest.shape[1:]))
-    # Of small chunks, some rows at a time.
-    block = largest.chunk[0] * max(1, _PLAIN_BYTES // (largest.chunk[0] * row))
+    # Small chunks come in several rows at a time.
+    block = largest.chunk[0] * max(1, _UNIT_BYTES // (largest.chunk[0] * row))
     first = 0
     while first < window.samples:
         end = (first * window.stride[0] // block + 1) * block
@@ -267,8 +192,8 @@ def _check_unit(arrays: Sequence[Stored], unit: Window, stored: int, sample_byte
     if max(stored, made, chunk) > _MOST_UNIT_BYTES:
         names = ", ".join(each.name for each in arrays)
         raise InvalidArgument(
-            f"{names}: {max(stored, made, chunk) / 2**30:.1f} GiB belong together, and such chunks are held whole while their "
-            "samples are read; write smaller chunks"
+            f"{names}: {max(stored, made, chunk) / 2**30:.1f} GiB belong together, and such chunks are held whole "
+            "while their samples are read; write smaller chunks"
         )
 
 
@@ -287,7 +212,10 @@ def _key(arrays: Sequence[Stored], run: Window, size: int, gap_bytes: int, count
         notes_bytes=0,
         size_bytes=size,
         part=said(run, parts),
-        also=[("", b"", at, length) if each is first else (each.key, each.etag, at, length) for each, at, length in others],
+        also=[
+            ("", b"", at, length) if each is first else (each.key, each.etag, at, length)
+            for each, at, length in others
+        ],
     )
     counts.runs += 1
     counts.requests += len(ranges)
@@ -297,9 +225,9 @@ def _key(arrays: Sequence[Stored], run: Window, size: int, gap_bytes: int, count
 def _ranges_of(
     arrays: Sequence[Stored], run: Window, gap_bytes: int, counts: Counts
 ) -> tuple[list[tuple[Object, int, int]], list[Part]]:
-    """What is read for a run, and where the chunks then lie."""
+    """The ranges that are read for a run, and the place of each chunk in them."""
     objects: dict[str, tuple[int, Object]] = {}
-    found: list[tuple[int, int, int, int, int]] = []  # Of chunks: object, offset, length, array, id.
+    found: list[tuple[int, int, int, int, int]] = []  # Object, offset, length, array, chunk.
     for number, array in enumerate(arrays):
         ids = chunks_of(run, array.shape, array.chunk, array.grid)
         ids = ids[array.object_of[ids] >= 0]
@@ -315,7 +243,7 @@ def _ranges_of(
     gaps = _gaps_read(found, gap_bytes, sum(each[2] for each in found))
     ranges: list[tuple[Object, int, int]] = []
     places: list[dict[int, int]] = [{} for _ in arrays]
-    begin = end = read = 0  # Of the range that is being made, and what those before it have.
+    begin = end = read = 0  # The range that is being made, and the bytes of those before.
     for number, (place, at, length, array_number, chunk) in enumerate(found):
         if number and number in gaps:
             end = max(end, at + length)
@@ -372,7 +300,9 @@ def read_all(array: Stored) -> np.ndarray:
         leat.InvalidArgument: it is too large to be kept in a catalogue.
     """
     if array.dtype.itemsize * math.prod(array.shape) > _MOST_TABLE_BYTES:
-        raise InvalidArgument(f"{array.name} has {array.shape[0]} numbers, too many to keep; give shape=, to read windows of it")
+        raise InvalidArgument(
+            f"{array.name} has {array.shape[0]} numbers, too many to keep; give shape=, to read windows of it"
+        )
     if array.values is not None:
         return array.values
     window = windows_of(None, None, [array])
@@ -385,10 +315,3 @@ def read_all(array: Stored) -> np.ndarray:
         except Corrupt as error:
             raise Corrupt(f"{array.name}: {error}") from None
     return np.concatenate(found)
-
-
-def number_type(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
-    """Raises `leat.InvalidArgument` if the items are no numbers."""
-    if dtype.kind not in "biufc" or dtype.itemsize > 16 or (dtype.kind == "f" and dtype.itemsize > 8):
-        raise InvalidArgument(f"{name} is of type {dtype}; Leat reads numbers, and neither texts nor records")
-    return np.dtype(dtype.str)

@@ -6,7 +6,7 @@ import io
 from collections import OrderedDict
 from typing import Any, Union
 
-from leat._array_plan import Object
+from leat._array_stored import Object
 from leat.errors import Error
 
 _PAGE_BYTES = 256 << 10

@@ -13,16 +13,24 @@ from typing import Any, NamedTuple, Union
 
 import numpy as np
 
-from leat import _array_plan, _native
+from leat import _array_stored, _native
 from leat._array_chunks import Filter, check_filters
-from leat._array_plan import Object, Stored
+from leat._array_stored import Object, Stored
 from leat.errors import Corrupt, Error, InvalidArgument
 
 _MOST_METADATA_BYTES = 16 << 20
 _MOST_INDEX_BYTES = 64 << 20
 _MOST_THREADS = 8
 _NOT_THERE = 2**64 - 1
-_COMPRESSORS = {"zlib": "zlib", "gzip": "gzip", "bz2": "bz2", "zstd": "zstd", "blosc": "blosc", "lz4": "lz4", "crc32c": "crc32c"}
+_COMPRESSORS = {
+    "zlib": "zlib",
+    "gzip": "gzip",
+    "bz2": "bz2",
+    "zstd": "zstd",
+    "blosc": "blosc",
+    "lz4": "lz4",
+    "crc32c": "crc32c",
+}
 _DTYPES = {
     "bool": "bool", **{name: name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
                                                  "float16", "float32", "float64", "complex64", "complex128")},
@@ -34,13 +42,13 @@ class _Wrong(Exception):
 
 
 class _Layout(NamedTuple):
-    """What the metadata of an array say."""
+    """The metadata of an array."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     fill: Any
     chunk: tuple[int, ...]
-    """Of an object."""
+    """That of an object."""
     key: re.Pattern[str]
     """That of an object, below the array's folder: a number for each dimension."""
     filters: list[Filter]
@@ -71,7 +79,9 @@ def arrays_of(files: Sequence[Object], names: Union[list[str], None]) -> list[St
         names = [_folder(key) for key in by_key if _is_array(key, by_key[key])]
         if len(names) != 1:
             known = ", ".join(names[:20]) or "none"
-            raise InvalidArgument(f"{len(names)} arrays are there; name those that are fields, variables=[…]: {known}")
+            raise InvalidArgument(
+                f"{len(names)} arrays are there; name those that are fields, variables=[…]: {known}"
+            )
     return [_array(by_key, name.strip("/")) for name in names]
 
 
@@ -114,7 +124,11 @@ def _array(by_key: Mapping[str, Object], name: str) -> Stored:
 
 
 def _sides(value: Any, least: int) -> tuple[int, ...]:
-    if not isinstance(value, list) or not 1 <= len(value) <= 32 or not all(type(side) is int and least <= side < 1 << 48 for side in value):
+    if (
+        not isinstance(value, list)
+        or not 1 <= len(value) <= 32
+        or not all(type(side) is int and least <= side < 1 << 48 for side in value)
+    ):
         raise _Wrong(f"{value!r} is no shape of one dimension or more")
     return tuple(value)
 
@@ -142,11 +156,13 @@ def _version_2(found: dict[str, Any]) -> _Layout:
     shape, chunk = _sides(found["shape"], 0), _sides(found["chunks"], 1)
     if not isinstance(found["dtype"], str):
         raise InvalidArgument("arrays of records are not read; Leat reads numbers")
-    dtype = _array_plan.number_type(np.dtype(found["dtype"]), "the array")
+    dtype = _array_stored.number_type(np.dtype(found["dtype"]), "the array")
     filters: list[Filter] = []
     for each in [*(found.get("filters") or []), *([found["compressor"]] if found.get("compressor") else [])]:
         kind = each["id"]
-        filters.append(["shuffle", int(each["elementsize"])] if kind == "shuffle" else [_COMPRESSORS.get(kind, f"codec {kind}")])
+        filters.append(
+            ["shuffle", int(each["elementsize"])] if kind == "shuffle" else [_COMPRESSORS.get(kind, f"codec {kind}")]
+        )
     axes = list(range(len(shape)))[::-1] if found["order"] == "F" and len(shape) > 1 else None
     key = _key_pattern(len(shape), found.get("dimension_separator", "."), "")
     return _Layout(shape, dtype, _fill(found.get("fill_value"), dtype), chunk, key, filters, axes)
@@ -159,7 +175,9 @@ def _version_3(found: dict[str, Any], name: str) -> _Layout:
         raise InvalidArgument(f"{name} is of type {found['data_type']!r}; Leat reads numbers")
     shape = _sides(found["shape"], 0)
     if found["chunk_grid"]["name"] != "regular":
-        raise InvalidArgument(f"{name}: its chunks are a grid {found['chunk_grid']['name']!r}, and Leat reads regular ones")
+        raise InvalidArgument(
+            f"{name}: its chunks are a grid {found['chunk_grid']['name']!r}, and Leat reads regular ones"
+        )
     chunk = _sides(found["chunk_grid"]["configuration"]["chunk_shape"], 1)
     if found.get("storage_transformers"):
         raise InvalidArgument(f"{name} has storage transformers, which Leat does not undo")
@@ -170,7 +188,9 @@ def _version_3(found: dict[str, Any], name: str) -> _Layout:
     codecs, shard = found["codecs"], None
     if any(each["name"] == "sharding_indexed" for each in codecs):
         if len(codecs) != 1:
-            raise InvalidArgument(f"{name}: Leat undoes no codec around shards; it has {[each['name'] for each in codecs]}")
+            raise InvalidArgument(
+                f"{name}: Leat undoes no codec around shards; it has {[each['name'] for each in codecs]}"
+            )
         shard = _shard(codecs[0]["configuration"], chunk, name)
         codecs = codecs[0]["configuration"]["codecs"]
     order, filters, axes = _codecs(codecs, len(shape), name)
@@ -186,14 +206,18 @@ def _shard(told: dict[str, Any], chunk: tuple[int, ...], name: str) -> _Shard:
     kinds = [each["name"] for each in told["index_codecs"]]
     is_little = told["index_codecs"][0].get("configuration", {}).get("endian", "little") == "little"
     if kinds not in (["bytes"], ["bytes", "crc32c"]) or not is_little:
-        raise InvalidArgument(f"{name}: the index of its shards is stored by {kinds}; Leat reads little-endian bytes and crc32c")
+        raise InvalidArgument(
+            f"{name}: the index of its shards is stored by {kinds}; Leat reads little-endian bytes and crc32c"
+        )
     where = told.get("index_location", "end")
     if where not in ("start", "end"):
         raise _Wrong(f"index_location is {where!r}")
     return _Shard(inner, len(kinds) == 2, where == "end")
 
 
-def _codecs(codecs: Iterable[dict[str, Any]], dimensions: int, name: str) -> tuple[Any, list[Filter], Union[list[int], None]]:
+def _codecs(
+    codecs: Iterable[dict[str, Any]], dimensions: int, name: str
+) -> tuple[Any, list[Filter], Union[list[int], None]]:
     """The order of bytes, what was done to them, and that of axes."""
     order: Any = None
     axes: Union[list[int], None] = None
@@ -209,7 +233,9 @@ def _codecs(codecs: Iterable[dict[str, Any]], dimensions: int, name: str) -> tup
         elif order is not None and kind in _COMPRESSORS:
             filters.append([_COMPRESSORS[kind]])
         else:
-            raise InvalidArgument(f"{name} is stored by the codec {kind!r}, which Leat does not undo; write it anew without")
+            raise InvalidArgument(
+                f"{name} is stored by the codec {kind!r}, which Leat does not undo; write it anew without"
+            )
     if order is None:
         raise _Wrong("no codec bytes")
     return order, filters, axes
@@ -220,7 +246,7 @@ def _stored(by_key: Mapping[str, Object], folder: str, metadata: Object, layout:
     if len(chunk) != len(layout.shape):
         raise Corrupt(f"{metadata.key}: chunks of {chunk} in an array of {layout.shape}")
     grid = [-(-side // part) for side, part in zip(layout.shape, chunk)]
-    _array_plan.check_grid(metadata.key, grid)
+    _array_stored.check_grid(metadata.key, grid)
     outer = [-(-side // part) for side, part in zip(layout.shape, layout.chunk)]
     there: list[tuple[Object, tuple[int, ...]]] = []
     for key, each in by_key.items():
@@ -253,7 +279,11 @@ def _stored(by_key: Mapping[str, Object], folder: str, metadata: Object, layout:
 
 
 def _fill_in_shards(
-    array: Stored, there: Sequence[tuple[Object, tuple[int, ...]]], layout: _Layout, shard: _Shard, grid: Sequence[int]
+    array: Stored,
+    there: Sequence[tuple[Object, tuple[int, ...]]],
+    layout: _Layout,
+    shard: _Shard,
+    grid: Sequence[int],
 ) -> None:
     inner = [outer // side for outer, side in zip(layout.chunk, shard.chunk)]
     with ThreadPoolExecutor(_MOST_THREADS, "leat-zarr") as pool:
@@ -273,7 +303,9 @@ def _index(object: Object, chunks: int, shard: _Shard) -> np.ndarray:
     if size > _MOST_INDEX_BYTES:
         raise InvalidArgument(f"{object.key} has {chunks} chunks; write shards of fewer")
     if size > object.size:
-        raise Corrupt(f"{object.key}: {object.size} bytes are too few for the index of {chunks} chunks: it is cut short")
+        raise Corrupt(
+            f"{object.key}: {object.size} bytes are too few for the index of {chunks} chunks: it is cut short"
+        )
     found = object.read(object.size - size if shard.is_at_end else 0, size)
     if shard.is_checked and _native.crc32c(found[:-4]) != int.from_bytes(found[-4:], "little"):
         raise Corrupt(f"{object.key}: the checksum of its index does not fit: it is damaged, or cut short")

@@ -1,4 +1,4 @@
-// What was done to the chunks of arrays before they were stored, undone.
+// Undoes the filters of stored chunks.
 #include <pybind11/pybind11.h>
 
 #include <algorithm>

@@ -350,7 +350,7 @@ def test_the_index_is_kept(folder, serve):
     served = serve(folder / "bucket")
     leat.Dataset.array(f"{served.url}/x.h5", **served.options)
     first = served.counters()
-    assert first["bytes"] < 4 * MIB, first  # Of 32 MB.
+    assert first["bytes"] < 4 * MIB, first  # The file has 32 MB.
     served.reset()
     leat.Dataset.array(f"{served.url}/x.h5", **served.options)
     assert served.counters()["get"] <= first["get"]

@@ -1,5 +1,5 @@
-// What HDF5 does to the bytes of a chunk before it stores them, undone. (Deflate
-// is not here: every language has it.)
+// Undoes the filters that HDF5 applies to a chunk before it stores it. (Deflate is
+// not here: every language has it.)
 #pragma once
 #include <cstddef>
 #include <cstdint>

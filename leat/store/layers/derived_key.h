@@ -36,7 +36,7 @@ struct DerivedKey {
   std::uint64_t notes_bytes = 0;
   std::uint64_t size_bytes = 0;  ///< The made object's.
   std::string part;              ///< For who makes it.
-  /// Whoever makes it gets the bytes of all ranges, one behind the other.
+  /// The maker gets the bytes of all ranges, one behind the other.
   std::vector<Range> also;
 
   /// The bytes of all ranges.
