@@ -39,7 +39,9 @@ int main(int argc, char** argv) {
              std::string("\x05\x03\x00", 3) + std::string(6, 'x'));
   // The first byte is a sixteenth of the size.
   write_seed(folder / "chunk", "lzf",
-             std::string("\x01\x02" "abc\x60\x02\xc0\x00", 9));
+             std::string("\x01\x02"
+                         "abc\x60\x02\xc0\x00",
+                         9));
   // The first byte chooses the sample.
   write_seed(
       folder / "npy_mask", "bytes",

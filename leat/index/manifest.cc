@@ -35,9 +35,9 @@ Result<void> check_column(const Manifest& manifest,
        (!column.offsets.empty() && column.offsets.size() != rows));
   for (const std::uint32_t number : column.text_numbers) {
     if (number < column.texts.size()) continue;
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("column '{}' has no text {}", column.field.name,
-                             number));
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("column '{}' has no text {}", column.field.name, number));
   }
   if (rows == manifest.rows && !is_uneven) return {};
   return Error(ErrorCode::kInvalidArgument,

@@ -5,19 +5,20 @@ dimension, or windows.
 from __future__ import annotations
 
 import functools
+import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, NamedTuple, Union
 
 import numpy as np
 
-from leat import _array_hdf5, _array_npy, _array_plan, _array_zarr, _native
+from leat import _array_hdf5, _array_npy, _array_plan, _array_zarr, _manifest, _native
 from leat._array_chunks import Window, sample_shape
 from leat._array_plan import Counts
 from leat._array_stored import Object, Stored
-from leat.errors import Cancelled, InvalidArgument
+from leat.errors import Cancelled, InvalidArgument, NotFound
 
 _log = logging.getLogger("leat")
 
@@ -67,7 +68,7 @@ def choice_of(variables: Any, shape: Any, stride: Any, gap_bytes: Any) -> Choice
                 f"variables={variables!r}; it names arrays, or is a dict from the names of fields to them"
             )
     for label, value in (("shape", shape), ("stride", stride)):
-        if value is not None and not all(type(side) is int for side in value):
+        if value is not None and not (isinstance(value, (list, tuple)) and all(type(side) is int for side in value)):
             raise InvalidArgument(f"{label}={value!r}; it is whole numbers, one for each of the first dimensions")
     if type(gap_bytes) is not int or gap_bytes < 0:
         raise InvalidArgument(f"gap_bytes={gap_bytes!r}; it is a whole number from 0")
@@ -76,25 +77,84 @@ def choice_of(variables: Any, shape: Any, stride: Any, gap_bytes: Any) -> Choice
     )
 
 
-def format_of(native: Any, format: Union[str, None]) -> str:
-    """Raises `leat.InvalidArgument` if nobody knows it."""
-    if format is not None:
-        if format not in FORMATS:
-            raise InvalidArgument(f"format={format!r}; it is one of {', '.join(FORMATS)}")
-        return format
+class Place(NamedTuple):
+    """The objects that a dataset is made of."""
+
+    url: str
+    places: list[str]
+    digest: str
+    format: str
+    objects: list[Object]
+
+
+def place_of(sources: list[str], store: Any, format: Union[str, None], refresh: str) -> Place:
+    """Lists them.
+
+    Raises:
+        leat.InvalidArgument: nobody knows the format, or they are several Zarr stores.
+        leat.NotFound: nothing is there.
+    """
+    if format is not None and format not in FORMATS:
+        raise InvalidArgument(f"format={format!r}; it is one of {', '.join(FORMATS)}")
+    if format == "zarr" or (format is None and any(_is_zarr(source, store) for source in sources)):
+        if len(sources) > 1 or _manifest.is_pattern(sources[0]):
+            raise InvalidArgument(
+                f"{sources} are several Zarr stores: open each, and join them with leat.Dataset.concat"
+            )
+        return _zarr_place(sources[0], store)
+    native = _native.Dataset(sources, store, refresh, None, ([], [], ["*"]))
     first = native.key(0)
-    if any(part.endswith(".zarr") for part in native.url.rstrip("/").split("/")):
-        return "zarr"
-    kind = _ENDINGS.get(first.rpartition(".")[2].lower())
+    kind = format or _ENDINGS.get(first.rpartition(".")[2].lower())
     if kind is None:
-        for sample in range(min(native.samples, 1000)):
-            if native.key(sample).rpartition("/")[2] in ("zarr.json", ".zarray", ".zgroup"):
-                return "zarr"
         raise InvalidArgument(
-            f"{native.url}: {first!r} has no ending of arrays, {', '.join(_ENDINGS)}, and no zarr.json lies there; "
+            f"{native.url}: {first!r} has no ending of arrays, {', '.join(_ENDINGS)}, and no Zarr store is there; "
             "give format="
         )
-    return kind
+    reader = _native.SampleReader(native)
+    objects = [
+        Object(native.key(number), size, reader.etag(0, number), functools.partial(reader.read_part, 0, number))
+        for number, size in enumerate(native.column("data").tolist())
+    ]
+    return Place(native.url, native.places, native.digest, kind, objects)
+
+
+def _is_zarr(source: str, store: Any) -> bool:
+    path = source.rstrip("/")
+    if path.endswith(".zarr") or ".zarr/" in path:
+        return True
+    if path.rpartition(".")[2].lower() in _ENDINGS or _manifest.is_pattern(source):
+        return False
+    for name in _array_zarr.METADATA:
+        try:
+            _native.read_url(f"{path}/{name}", store, _array_zarr.MOST_METADATA_BYTES)
+        except NotFound:
+            continue
+        return True
+    return False
+
+
+def _zarr_place(source: str, store: Any) -> Place:
+    url = source.rstrip("/") or source
+    found = _native.list_url(url, store)
+    if not found:
+        raise NotFound(f"{url}: there are no objects")
+    files = _native.Dataset.from_rows(
+        places=[url],
+        store=store,
+        rows=len(found),
+        names=[key for key, _, _ in found],
+        columns=[("data", "bytes", [key for key, _, _ in found], [size for _, size, _ in found], None, None)],
+        classes=[],
+        description=f"objects of {url}",
+        refresh="always",
+    )
+    reader = _native.SampleReader(files)
+    objects = [
+        Object(key, size, etag, functools.partial(reader.read_part, 0, number))
+        for number, (key, size, etag) in enumerate(found)
+    ]
+    told = hashlib.blake2b(repr(found).encode(), digest_size=16).hexdigest()
+    return Place(files.url, [url], told, "zarr", objects)
 
 
 class Files:
@@ -104,24 +164,18 @@ class Files:
         leat.Corrupt, leat.InvalidArgument: as the readers do, of the first file.
     """
 
-    def __init__(self, native: Any, format: str, choice: Choice) -> None:
-        self._native = native
-        self._format = format
+    def __init__(self, place: Place, choice: Choice) -> None:
+        self._place = place
         self._choice = choice
-        self._reader = _native.SampleReader(native)
-        if format == "zarr" and len(native.places) > 1:
-            raise InvalidArgument(
-                f"{native.url} are several Zarr stores: open each, and join them with leat.Dataset.concat"
-            )
         self._first = self._arrays(0)
         self.fields = list(choice.variables or {"data": ""})
-        if choice.variables is None and format != "npy":
+        if choice.variables is None and place.format != "npy":
             name = self._first[0].name.rpartition(":")[2]
             self.fields = [name or "data"]
 
     @property
     def files(self) -> int:
-        return 1 if self._format == "zarr" else int(self._native.samples)
+        return 1 if self._place.format == "zarr" else len(self._place.objects)
 
     def dtypes(self) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
         """The type and shape of a sample's values, of fields that are bytes."""
@@ -170,15 +224,11 @@ class Files:
             for values, each in zip(scalars, arrays):
                 if self._is_scalar(each):
                     values.append(_array_plan.read_all(each))
-            prefix = self._native.url if self._format == "zarr" else self._native.key(number)
-            names += [
-                f"{prefix.rstrip('/').rpartition('/')[2] if self._format == 'zarr' else prefix}:{row}"
-                for row in range(window.samples)
-            ]
+            names += [f"{self._name(number)}:{row}" for row in range(window.samples)]
         if not names:
-            raise InvalidArgument(f"{self._native.url}: no sample is there: no window fits in the arrays")
+            raise InvalidArgument(f"{self._place.url}: no sample is there: no window fits in the arrays")
         if counts.runs:
-            _log.info("%s: %s", self._native.url, counts.text())
+            _log.info("%s: %s", self._place.url, counts.text())
         columns: Columns = []
         # A tuple has the texts, and of which of them each row has the number.
         numbers = np.concatenate(of_row)
@@ -197,21 +247,19 @@ class Files:
         return len(names), names, columns, []
 
     def _arrays(self, number: int) -> list[Stored]:
-        if self._format == "zarr":
-            sizes = self._native.column("data").tolist()
-            objects = [self._object(sample, size) for sample, size in enumerate(sizes)]
-            found = _array_zarr.arrays_of(objects, self._choice.names())
+        names = self._choice.names()
+        if self._place.format == "zarr":
+            found = _array_zarr.arrays_of(self._place.objects, names)
         else:
-            found = _READERS[self._format](
-                self._object(number, int(self._native.range("data", number)[2])), self._choice.names()
-            )
+            found = _READERS[self._place.format](self._place.objects[number], names)
         for each in found:
             each.check()
         return found
 
-    def _object(self, sample: int, size: int) -> Object:
-        read = functools.partial(self._reader.read_part, 0, sample)
-        return Object(self._native.key(sample), size, self._reader.etag(0, sample), read)
+    def _name(self, number: int) -> str:
+        if self._place.format == "zarr":
+            return self._place.url.rstrip("/").rpartition("/")[2]
+        return self._place.objects[number].key
 
     def _window(self, arrays: Sequence[Stored]) -> Window:
         window = _array_plan.windows_of(self._choice.shape, self._choice.stride, arrays)

@@ -214,8 +214,8 @@ def said(window: Window, parts: Sequence[Part]) -> str:
 
 
 def derive(part: str, _notes_at: int, _notes: bytes, _at: int, data: bytes) -> np.ndarray:
-    """The windows that `said` tells of, one behind the other: uint8."""
-    told = json.loads(zlib.decompress(base64.b64decode(part)))
+    """The windows that `said` tells of, one behind the other: uint8. The first line of `part` is for errors."""
+    told = json.loads(zlib.decompress(base64.b64decode(part.partition("\n")[2])))
     window, parts = Window(*told[0]), [Part(*each) for each in told[1]]
     return assemble(window, parts, data).view(np.uint8).reshape(-1)
 

@@ -66,7 +66,7 @@ def npz(object: Object, names: Union[list[str], None]) -> list[Stored]:
 def _member(object: Object, info: zipfile.ZipInfo, label: str) -> Stored:
     if info.flag_bits & _ENCRYPTED or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise InvalidArgument(f"{label} is encrypted, or compressed as neither np.savez nor np.savez_compressed does")
-    if info.header_offset + _LOCAL_HEADER.size > object.size:
+    if not 0 <= info.header_offset <= object.size - _LOCAL_HEADER.size:
         raise Corrupt(f"{label} begins outside of the file: it is cut short")
     magic, *_, name_bytes, extra_bytes = _LOCAL_HEADER.unpack(object.read(info.header_offset, _LOCAL_HEADER.size))
     at = info.header_offset + _LOCAL_HEADER.size + name_bytes + extra_bytes

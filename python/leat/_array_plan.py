@@ -48,8 +48,9 @@ class Counts:
         vain = self.in_vain_bytes / max(self.wanted_bytes, 1)
         again = self.wanted_bytes / max(self.stored_bytes, 1)
         return (
-            f"{self.runs} runs, {self.requests} requests, {self.wanted_bytes / 1e6:.1f} MB an epoch, of which gaps "
-            f"are {self.in_vain_bytes / 1e6:.1f} MB more ({vain:.1%}); a chunk is read {again:.2f} times"
+            f"an epoch sends {self.requests} requests for {self.runs} runs of samples: {self.wanted_bytes / 1e6:.1f} MB "
+            f"of chunks, of which one is read {again:.2f} times, and {self.in_vain_bytes / 1e6:.1f} MB ({vain:.1%}) of "
+            "gaps between them, in vain"
         )
 
 
@@ -211,7 +212,7 @@ def _key(arrays: Sequence[Stored], run: Window, size: int, gap_bytes: int, count
         notes_offset=0,
         notes_bytes=0,
         size_bytes=size,
-        part=said(run, parts),
+        part=f"samples {run.first} to {run.first + run.samples - 1}\n{said(run, parts)}",
         also=[
             ("", b"", at, length) if each is first else (each.key, each.etag, at, length)
             for each, at, length in others

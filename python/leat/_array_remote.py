@@ -26,8 +26,11 @@ class Remote(io.RawIOBase):
     readable = seekable = lambda self: True  # noqa: E731
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._object.size}[whence]
-        return self._at
+        place = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._object.size}[whence]
+        if place < 0:
+            raise OSError(f"no byte {place}")
+        self._at = place
+        return place
 
     def tell(self) -> int:
         return self._at

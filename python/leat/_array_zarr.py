@@ -18,7 +18,8 @@ from leat._array_chunks import Filter, check_filters
 from leat._array_stored import Object, Stored
 from leat.errors import Corrupt, Error, InvalidArgument
 
-_MOST_METADATA_BYTES = 16 << 20
+MOST_METADATA_BYTES = 16 << 20
+METADATA = ("zarr.json", ".zarray", ".zgroup")
 _MOST_INDEX_BYTES = 64 << 20
 _MOST_THREADS = 8
 _NOT_THERE = 2**64 - 1
@@ -95,7 +96,7 @@ def _is_array(key: str, object: Object) -> bool:
 
 
 def _json(object: Object) -> dict[str, Any]:
-    if object.size > _MOST_METADATA_BYTES:
+    if object.size > MOST_METADATA_BYTES:
         raise InvalidArgument(f"{object.key} has {object.size} bytes, too many for metadata")
     try:
         found = json.loads(object.read(0, object.size))

@@ -560,14 +560,13 @@ class Dataset:
         """
         store = checked_storage(storage_options)
         chosen = _array.choice_of(variables, shape, stride, gap_bytes)
-        listed = _native.Dataset(_sources(url), native_storage(store), refresh, None, ([], [], ["*"]))
-        kind = _array.format_of(listed, format)
-        files = _array.Files(listed, kind, chosen)
-        said = json.dumps([_array.VERSION, listed.digest, kind, chosen.said()])
+        place = _array.place_of(_sources(url), native_storage(store), format, refresh)
+        files = _array.Files(place, chosen)
+        said = json.dumps([_array.VERSION, place.digest, place.format, chosen.said()])
         options = native_storage(store)
         options.derive_with(_array_chunks.derive)
         native = _native.Dataset.from_rows_made(
-            places=listed.places,
+            places=place.places,
             store=options,
             make=files.rows,
             description="array " + hashlib.blake2b(said.encode()).hexdigest(),

@@ -61,8 +61,7 @@ std::uint32_t crc32c_of(const py::bytes& bytes) {
 }  // namespace
 
 void bind_chunks(py::module_& module) {
-  module.def("undo_lzf", &undo_lzf_of, py::arg("bytes"),
-             py::arg("size_bytes"));
+  module.def("undo_lzf", &undo_lzf_of, py::arg("bytes"), py::arg("size_bytes"));
   module.def("undo_shuffle", &undo_shuffle_of, py::arg("bytes"),
              py::arg("item_bytes"));
   module.def("undo_fletcher32", &undo_fletcher32_of, py::arg("bytes"));

@@ -17,6 +17,7 @@
 #include "errors.h"
 #include "interruptible.h"
 #include "leat/dataset/derive.h"
+#include "leat/engine/list_url.h"
 #include "leat/engine/sources.h"
 #include "leat/index/label_changes.h"
 
@@ -377,6 +378,19 @@ py::bytes read_part(SampleReader& reader, std::size_t field,
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+/// Of each object below a folder its key, its size and its ETag.
+std::vector<std::tuple<std::string, std::uint64_t, py::bytes>> listed(
+    const std::string& url, const StoreOptions& store) {
+  const auto objects = run_interruptibly([&](const std::stop_token& stop) {
+    return list_url(url, store, process_env(), stop);
+  });
+  std::vector<std::tuple<std::string, std::uint64_t, py::bytes>> found;
+  for (const ObjectInfo& object : objects) {
+    found.emplace_back(object.key, object.size_bytes, py::bytes(object.etag));
+  }
+  return found;
+}
+
 py::bytes read_whole(const std::string& url, const StoreOptions& store,
                      std::uint64_t most_bytes) {
   const Buffer bytes = run_interruptibly([&](const std::stop_token& stop) {
@@ -496,6 +510,7 @@ void bind_dataset(py::module_& module) {
 
   module.def("label_changes", &label_changes, py::arg("before"),
              py::arg("now"));
+  module.def("list_url", &listed, py::arg("url"), py::arg("store"));
   module.def("read_url", &read_whole, py::arg("url"), py::arg("store"),
              py::arg("most_bytes"));
 }

@@ -24,9 +24,7 @@ Error corrupt_lzf(std::string_view why) {
   return Error(ErrorCode::kCorrupt, fmt::format("lzf: {}", why));
 }
 
-std::uint32_t folded(std::uint32_t sum) {
-  return (sum & 0xffff) + (sum >> 16);
-}
+std::uint32_t folded(std::uint32_t sum) { return (sum & 0xffff) + (sum >> 16); }
 
 /// Fletcher's checksum over words of two bytes, the high one first.
 std::uint32_t fletcher32(std::span<const std::byte> bytes) {
@@ -84,8 +82,8 @@ Result<Buffer> undo_lzf(std::span<const std::byte> bytes,
       return corrupt_lzf("it is cut short");
     }
     if (count == 9) count += std::to_integer<std::size_t>(bytes[in++]);
-    const std::size_t back = ((control & 31) << 8) +
-                             std::to_integer<std::size_t>(bytes[in++]) + 1;
+    const std::size_t back =
+        ((control & 31) << 8) + std::to_integer<std::size_t>(bytes[in++]) + 1;
     if (back > out) return corrupt_lzf("it refers to bytes before its first");
     if (count > size_bytes - out) return corrupt_lzf("it stands for more");
     repeat(made.data() + out, back, count);

@@ -1,5 +1,5 @@
-// Undoes the filters that HDF5 applies to a chunk before it stores it. (Deflate is
-// not here: every language has it.)
+// Undoes the filters that HDF5 applies to a chunk before it stores it. (Deflate
+// is not here: every language has it.)
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -24,8 +24,8 @@ Result<Buffer> undo_lzf(std::span<const std::byte> bytes,
 /// REQUIRES: item_bytes > 0
 Buffer undo_shuffle(std::span<const std::byte> bytes, std::size_t item_bytes);
 
-/// Checks the four bytes that the filter "fletcher32" puts behind a chunk; gives
-/// the chunk without them.
+/// Checks the four bytes that the filter "fletcher32" puts behind a chunk;
+/// gives the chunk without them.
 ///
 /// Errors: kCorrupt if they do not fit, or are not there
 Result<std::span<const std::byte>> undo_fletcher32(

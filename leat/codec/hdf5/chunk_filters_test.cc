@@ -27,16 +27,18 @@ std::string lzf(std::string_view bytes, std::uint64_t size) {
 TEST(UndoLzfTest, CopiesAndRepeats) {
   // "abc", then 5 from 3 back, then 9 + 2 from 1 back.
   using namespace std::string_view_literals;
-  const auto bytes = "\x02"
-                     "abc\x60\x02\xe0\x02\x00"sv;
+  const auto bytes =
+      "\x02"
+      "abc\x60\x02\xe0\x02\x00"sv;
   EXPECT_EQ(lzf(bytes, 19), "abcabcab" + std::string(11, 'b'));
   EXPECT_EQ(lzf("", 0), "");
 }
 
 TEST(UndoLzfTest, RefusesEveryCutAndEveryOtherSize) {
   using namespace std::string_view_literals;
-  const auto bytes = "\x02"
-                     "abc\x60\x02\xe0\x02\x00"sv;
+  const auto bytes =
+      "\x02"
+      "abc\x60\x02\xe0\x02\x00"sv;
   for (std::size_t cut = 0; cut < bytes.size(); ++cut) {
     EXPECT_THAT(lzf(bytes.substr(0, cut), 19), HasSubstr("lzf: ")) << cut;
   }
@@ -47,7 +49,7 @@ TEST(UndoLzfTest, RefusesEveryCutAndEveryOtherSize) {
 }
 
 TEST(UndoShuffleTest, PutsTheBytesOfItemsTogether) {
-  EXPECT_EQ(text_of(undo_shuffle(as_bytes("adbecfx"), 2).span()), "abcdefx");
+  EXPECT_EQ(text_of(undo_shuffle(as_bytes("acebdfx"), 2).span()), "abcdefx");
   EXPECT_EQ(text_of(undo_shuffle(as_bytes("abc"), 1).span()), "abc");
   EXPECT_EQ(text_of(undo_shuffle(as_bytes("abc"), 4).span()), "abc");
 }

@@ -35,7 +35,8 @@ struct DerivedKey {
   std::uint64_t notes_offset = 0;
   std::uint64_t notes_bytes = 0;
   std::uint64_t size_bytes = 0;  ///< The made object's.
-  std::string part;              ///< For who makes it.
+  /// For who makes it. Errors give its first line.
+  std::string part;
   /// The maker gets the bytes of all ranges, one behind the other.
   std::vector<Range> also;
 

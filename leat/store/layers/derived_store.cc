@@ -45,6 +45,11 @@ std::vector<DerivedKey::Range> parts_of(const DerivedKey::Range& range,
   return reads;
 }
 
+/// The part, for a message: its first line.
+std::string_view part_said(const DerivedKey& key) {
+  return std::string_view(key.part).substr(0, key.part.find('\n'));
+}
+
 /// Names notes: those of one version of one object are the same.
 std::string notes_name(const DerivedKey& key) {
   return fmt::format("{};{};{};{}", key.notes_offset, key.notes_bytes, key.etag,
@@ -314,14 +319,14 @@ std::optional<Error> DerivedStore::make(Made& made) const {
       made.source.span());
   if (!bytes) {
     return std::move(bytes).error().while_doing(
-        fmt::format("{}: {}", inner_->url_of(key.source), key.part));
+        fmt::format("{}: {}", inner_->url_of(key.source), part_said(key)));
   }
   if (bytes->size() != key.size_bytes) {
     return Error(
         ErrorCode::kCorrupt,
         fmt::format("{}: {}: {} bytes, and there were {} when it was indexed; "
                     "index it again (refresh=\"always\")",
-                    inner_->url_of(key.source), key.part, bytes->size(),
+                    inner_->url_of(key.source), part_said(key), bytes->size(),
                     key.size_bytes));
   }
   made.bytes = *std::move(bytes);
