@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import bz2
-import functools
 import json
 import math
 import zlib
@@ -330,12 +329,13 @@ def _paste(into: np.ndarray, window: Window, values: np.ndarray, low: list[int],
         if all(a < b for a, b in zip(first, last)):
             there = tuple(slice(a - o, b - o) for a, b, o in zip(first, last, begins))
             here = tuple(slice(a - o, b - o) for a, b, o in zip(first, last, low))
-            into[(number, *there)] = values[here]
+            into[number][there] = values[here]
 
 
 def _paste_rows(into: np.ndarray, window: Window, values: np.ndarray, low: list[int], ends: list[int]) -> None:
     """All windows at once, for each row within a window."""
-    stride, rest = window.stride[0], tuple(slice(a, b) for a, b in zip(low[1:], ends[1:]))
+    stride = window.stride[0]
+    every = tuple(slice(a, b) for a, b in zip([0, *low[1:]], [len(into), *ends[1:]]))
     for row in range(window.shape[0]):
         # Windows k with low <= k * stride + row < end, of those that are meant.
         first = max(-(-(low[0] - row) // stride), window.first)
@@ -343,10 +343,5 @@ def _paste_rows(into: np.ndarray, window: Window, values: np.ndarray, low: list[
         if first <= last:
             begin = first * stride + row - low[0]
             end = last * stride + row - low[0] + 1
-            into[(slice(first - window.first, last + 1 - window.first), row, *rest)] = values[begin:end:stride]
-
-
-@functools.lru_cache(maxsize=1)
-def plain_dtypes() -> frozenset[str]:
-    """Types that arrays of any framework have."""
-    return frozenset("b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split())
+            rows = into[first - window.first : last + 1 - window.first, row]
+            rows[every] = values[begin:end:stride]

@@ -378,7 +378,7 @@ py::bytes read_part(SampleReader& reader, std::size_t field,
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Of each object below a folder its key, its size and its ETag.
+/// The key, the size and the ETag of each object below a folder.
 std::vector<std::tuple<std::string, std::uint64_t, py::bytes>> listed(
     const std::string& url, const StoreOptions& store) {
   const auto objects = run_interruptibly([&](const std::stop_token& stop) {
