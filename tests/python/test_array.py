@@ -341,6 +341,15 @@ def test_pickled_joined_and_selected(folder):
     assert is_same(both[0]["a"], array[58:60]) and is_same(both[1]["a"], array[6:8]) and is_same(both[2]["a"], array[:2])
 
 
+def test_zarr_stores_of_several_places_joined(folder):
+    arrays = [numbers((20, 6), seed=seed) for seed in range(2)]
+    parts = []
+    for number, array in enumerate(arrays):
+        zarr.create_array(folder / f"{number}" / "x.zarr", data=array, chunks=(3, 2), shards=None)
+        parts.append(leat.Dataset.array(folder / f"{number}" / "x.zarr"))
+    check_all(leat.Dataset.concat(parts), data=np.concatenate(arrays))
+
+
 # --- What is read ----------------------------------------------------------------
 
 

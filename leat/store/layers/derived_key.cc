@@ -62,7 +62,10 @@ bool take_number(std::string_view& rest, std::uint64_t& number) {
   return failed == std::errc() && stopped == end && number < kMost;
 }
 
-/// Reads the ranges behind the part; `rest` ends with the last of them.
+/// Reads the ranges behind the part; `rest` ends with the last of them. A
+/// source is the key's but for some letters at its end: a joined store puts the
+/// number of a place in front of the whole name, and so in front of each
+/// source.
 bool take_ranges(std::string_view& rest, DerivedKey& key) {
   std::uint64_t bytes = key.length_bytes;
   while (!rest.empty()) {
@@ -72,12 +75,18 @@ bool take_ranges(std::string_view& rest, DerivedKey& key) {
       return false;
     }
     const auto etag = take(rest);
-    const auto source = take(rest);
-    auto etag_text = etag ? of_hex(*etag) : std::nullopt;
-    auto source_text = source ? of_hex(*source) : std::nullopt;
-    if (!etag_text || !source_text) return false;
+    std::uint64_t cut = 0;
+    if (!etag || !take_number(rest, cut) || cut > key.source.size()) {
+      return false;
+    }
+    const auto end = take(rest);
+    auto etag_text = of_hex(*etag);
+    const auto end_text = end ? of_hex(*end) : std::nullopt;
+    if (!etag_text || !end_text) return false;
     range.etag = *std::move(etag_text);
-    range.source = *std::move(source_text);
+    if (cut != 0 || !end_text->empty()) {
+      range.source = key.source.substr(0, key.source.size() - cut) + *end_text;
+    }
     bytes += range.length_bytes;
     if (bytes >= kMost) return false;
     key.also.push_back(std::move(range));
@@ -104,9 +113,14 @@ std::string DerivedKey::text() const {
   text += as_hex(etag) + ';' + as_hex(part);
   if (!also.empty()) text += ';';
   for (const Range& range : also) {
+    const std::string& other = range.source.empty() ? source : range.source;
+    const auto common =
+        std::ranges::mismatch(source, other).in1 - source.begin();
     text += std::to_string(range.offset) + ';' +
             std::to_string(range.length_bytes) + ';' + as_hex(range.etag) +
-            ';' + as_hex(range.source) + ';';
+            ';' +
+            std::to_string(source.size() - static_cast<std::size_t>(common)) +
+            ';' + as_hex(std::string_view(other).substr(common)) + ';';
   }
   return text;
 }

@@ -294,7 +294,7 @@ TEST(DerivedKeyTest, SaysAllOfItselfInItsName) {
                        .notes_bytes = 9,
                        .size_bytes = 0,
                        .part = "3/im;age#leat:made;1;2;3;4;5;;61",
-                       .also = {{"b;#.h5", "\xff;", 3, 5}, {"", "", 0, 9}}};
+                       .also = {{"a/b;#.h5", "\xff;", 3, 5}, {"", "", 0, 9}}};
   const auto parsed = DerivedKey::parse(key.text());
   ASSERT_TRUE(parsed && *parsed);
   EXPECT_EQ((*parsed)->source, key.source);
@@ -302,6 +302,12 @@ TEST(DerivedKeyTest, SaysAllOfItselfInItsName) {
   EXPECT_EQ((*parsed)->etag, key.etag);
   EXPECT_EQ((*parsed)->part, key.part);
   EXPECT_EQ((*parsed)->also, key.also);
+  // As a joined store names the same.
+  const auto joined = DerivedKey::parse("7/" + key.text());
+  ASSERT_TRUE(joined && *joined);
+  EXPECT_EQ((*joined)->source, "7/" + key.source);
+  EXPECT_EQ((*joined)->also[0].source, "7/a/b;#.h5");
+  EXPECT_EQ((*joined)->also[1].source, "");
   EXPECT_EQ((*parsed)->source_bytes(), 91u);
   EXPECT_TRUE(is_derived_key(key.text()));
   EXPECT_FALSE(is_derived_key("a/b.parquet"));
@@ -312,8 +318,8 @@ TEST(DerivedKeyTest, RefusesNumbersThatNoObjectHas) {
        {"", "4;5;6;7;8;", "4;0;6;7;8;;", "4;5;6;7;99999999999999999999;;",
         "4;5;6;7;400000000000000;;", "-1;5;6;7;8;;", "4;5;6;7;8;0;",
         "4;5;6;7;8;zz;", "4;5;6;7;8;;x", "4;5;6;7;8;;61;1",
-        "4;5;6;7;8;;61;1;0;;;", "4;5;6;7;8;;61;1;2;;x;",
-        "4;5;6;7;8;;61;1;281474976710655;;;"}) {
+        "4;5;6;7;8;;61;1;0;;0;;", "4;5;6;7;8;;61;1;2;;0;x;",
+        "4;5;6;7;8;;61;1;2;;2;;", "4;5;6;7;8;;61;1;281474976710655;;0;;"}) {
     EXPECT_FALSE(DerivedKey::parse(std::string("a#leat:made;") + rest)) << rest;
   }
   EXPECT_FALSE(DerivedKey::parse("#leat:made;4;5;6;7;8;;"));
