@@ -1,6 +1,6 @@
 // make_value_seeds FOLDER: writes what npy_fuzz, npy_mask_fuzz, mds_array_fuzz,
-// json_fuzz, json_rows_fuzz, text_fuzz and reply_fuzz start from, into a folder
-// for each.
+// chunk_fuzz, json_fuzz, json_rows_fuzz, text_fuzz and reply_fuzz start from,
+// into a folder for each.
 
 #include <filesystem>
 #include <fstream>
@@ -37,6 +37,11 @@ int main(int argc, char** argv) {
              "\x22\x08\x02\x03" + std::string(24, 'x'));
   write_seed(folder / "mds_array", "int16",
              std::string("\x05\x03\x00", 3) + std::string(6, 'x'));
+  // The first byte is a sixteenth of the size.
+  write_seed(folder / "chunk", "lzf",
+             std::string("\x01\x02"
+                         "abc\x60\x02\xc0\x00",
+                         9));
   // The first byte chooses the sample.
   write_seed(
       folder / "npy_mask", "bytes",

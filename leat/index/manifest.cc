@@ -18,7 +18,8 @@ Result<void> check_column(const Manifest& manifest,
   switch (column.field.kind) {
     case FieldKind::kBytes:
     case FieldKind::kString:
-      rows = column.texts.size();
+      rows = column.text_numbers.empty() ? column.texts.size()
+                                         : column.text_numbers.size();
       break;
     case FieldKind::kInt64:
       rows = column.ints.size();
@@ -32,6 +33,12 @@ Result<void> check_column(const Manifest& manifest,
       ((!column.sizes.empty() && column.sizes.size() != rows) ||
        column.offsets.size() != column.lengths.size() ||
        (!column.offsets.empty() && column.offsets.size() != rows));
+  for (const std::uint32_t number : column.text_numbers) {
+    if (number < column.texts.size()) continue;
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("column '{}' has no text {}", column.field.name, number));
+  }
   if (rows == manifest.rows && !is_uneven) return {};
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("column '{}' has {} values and the manifest {} rows",
@@ -94,7 +101,7 @@ class Objects {
   };
 
   void add(const ManifestColumn& column, std::uint64_t row) {
-    const std::string& key = column.texts[row];
+    const std::string& key = column.text(row);
     if (key.empty() || !numbers_.emplace(key, keys_.size()).second) return;
     keys_.push_back(key);
     places_.push_back({&column, row});
@@ -132,12 +139,12 @@ void set(CatalogueWriter& writer, std::size_t field,
     case FieldKind::kFloat64:
       return writer.set_float64(field, column.floats[row]);
     case FieldKind::kString:
-      return writer.set_string(field, column.texts[row]);
+      return writer.set_string(field, column.text(row));
     case FieldKind::kBytes:
       break;
   }
-  if (column.texts[row].empty()) return;
-  const ObjectIndex object = objects.index_of(column.texts[row]);
+  if (column.text(row).empty()) return;
+  const ObjectIndex object = objects.index_of(column.text(row));
   const bool is_part = !column.offsets.empty();
   writer.set_range(
       field, {object, is_part ? column.offsets[row] : 0,
@@ -156,7 +163,7 @@ const std::string& name_of(const Manifest& manifest, std::uint64_t row) {
   static const std::string none;
   if (!manifest.names.empty()) return manifest.names[row];
   for (const ManifestColumn& column : manifest.columns) {
-    if (column.field.kind == FieldKind::kBytes) return column.texts[row];
+    if (column.field.kind == FieldKind::kBytes) return column.text(row);
   }
   return none;
 }

@@ -20,6 +20,9 @@ struct ManifestColumn {
   /// For kString: the values. For kBytes: keys of objects, relative to the
   /// prefix; empty if the sample lacks the field.
   std::vector<std::string> texts;
+  /// The number of each row's text, if many rows share long texts; empty: each
+  /// row has its own.
+  std::vector<std::uint32_t> text_numbers;
   std::vector<std::int64_t> ints;  ///< For kInt64: the values.
   std::vector<double> floats;      ///< For kFloat64: the values.
   /// For kBytes: the objects' sizes, if the manifest has them. If empty, the
@@ -29,6 +32,10 @@ struct ManifestColumn {
   /// neither; if empty, the value is the whole object.
   std::vector<std::uint64_t> offsets;
   std::vector<std::uint64_t> lengths;
+
+  const std::string& text(std::uint64_t row) const {
+    return texts[text_numbers.empty() ? row : text_numbers[row]];
+  }
 };
 
 /// Rows, stored by columns.

@@ -28,12 +28,12 @@ constexpr std::array<std::string_view, 17> kDocumentEnds = {
     ".ipynb", ".md5",      ".sha256", ".ini", ".db"};
 constexpr std::array<std::string_view, 5> kDocumentNames = {
     "readme", "license", "licence", "copying", "changelog"};
-constexpr std::array<std::string_view, 34> kFileEnds = {
-    ".bmp",  ".gif", ".ppm", ".pgm",  ".avif",    ".jp2",  ".heic",
-    ".jxl",  ".npy", ".npz", ".json", ".jsonl",   ".txt",  ".bin",
-    ".csv",  ".tsv", ".wav", ".mp3",  ".flac",    ".ogg",  ".mp4",
-    ".webm", ".mkv", ".avi", ".mov",  ".pt",      ".pth",  ".pkl",
-    ".cls",  ".gz",  ".zst", ".zip",  ".parquet", ".arrow"};
+constexpr std::array<std::string_view, 40> kFileEnds = {
+    ".bmp",     ".gif",   ".ppm",  ".pgm",   ".avif", ".jp2",  ".heic", ".jxl",
+    ".npy",     ".npz",   ".json", ".jsonl", ".txt",  ".bin",  ".csv",  ".tsv",
+    ".wav",     ".mp3",   ".flac", ".ogg",   ".mp4",  ".webm", ".mkv",  ".avi",
+    ".mov",     ".pt",    ".pth",  ".pkl",   ".cls",  ".gz",   ".zst",  ".zip",
+    ".parquet", ".arrow", ".h5",   ".hdf5",  ".hdf",  ".he5",  ".nc",   ".nc4"};
 
 std::string lower(std::string_view text) {
   std::string made(text);

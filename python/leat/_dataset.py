@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Union
 
 import numpy as np
 
-from leat import _manifest, _mds, _mds_shards, _mds_zip, _megatron, _native, _parquet, _recipe
+from leat import _array, _array_chunks, _manifest, _mds, _mds_shards, _mds_zip, _megatron, _native, _parquet, _recipe
 from leat._arguments import checks_names
 from leat._columns import Columns, bytes_are_no_column, parse_all
 from leat._recipe import Recipe
@@ -559,6 +559,72 @@ class Dataset:
         named = None if fields is None else list(fields)
         made._set(*_samples_of_mds(os.fspath(url), named, None, refresh, store))
         return made
+
+    @classmethod
+    @checks_names(_MOVED)
+    def array(
+        cls,
+        url: Source | Sequence[Source],
+        *,
+        variables: Sequence[str] | Mapping[str, str] | None = None,
+        shape: Sequence[int] | None = None,
+        stride: Sequence[int] | None = None,
+        gap_bytes: int = 1 << 20,
+        format: Literal["hdf5", "npy", "npz", "zarr"] | None = None,
+        refresh: str = "auto",
+        storage_options: StorageOptions | None = None,
+    ) -> Dataset:
+        """Samples of arrays in HDF5, NetCDF4, Zarr, ``.npy`` and ``.npz`` files, where they lie.
+
+            leat.Dataset.array("s3://bucket/sim.h5", variables=["/density", "/labels"])
+
+        A sample is one index of the first dimension, or a window (`shape`). An array is a field:
+        of the type in the file, little-endian. Arrays of one dimension are kept in the catalogue,
+        as int64 or float64, unless `shape` is given. Shuffled in blocks, as shards are: windows whose
+        chunks take about 8 MiB together are read at once, and each chunk is decoded once for them.
+
+        Leat reads the index of each file once, and keeps it in the user's cache folder; that of the
+        first file, or a Zarr store's metadata, each time. HDF5 and NetCDF4 need h5py.
+
+        Args:
+            url: a file, a folder of files, a pattern or a list, as for `leat.Dataset`; or the
+                folder of one Zarr store. The samples of a file come after those of the one before.
+            variables: the arrays that are fields; or, from the name of a field to an array. None:
+                the only array that there is; of a ``.npy`` it is the field ``data``.
+            shape: of a window, along the first dimensions; the others are whole. All arrays have
+                the same sides there. Windows come in C order.
+            stride: from one window to the next; None for `shape`. The rest at an end is left out.
+            gap_bytes: chunks with no more than these between them are read at once. The gaps of a
+                run are at most a quarter of what is wanted.
+            format: if neither names nor metadata tell.
+            refresh, storage_options: as for `leat.Dataset`.
+
+        Raises:
+            leat.InvalidArgument: no such array; one that is no numbers, or that is stored in a way that
+                Leat does not undo; windows that do not fit.
+            leat.NotFound: no such file.
+            leat.Corrupt: a file is damaged or cut short; names it. Also from a loader, of a chunk.
+        """
+        store = checked_storage(storage_options)
+        chosen = _array.choice_of(variables, shape, stride, gap_bytes)
+        place = _array.place_of(_sources(url), native_storage(store), format, refresh)
+        files = _array.Files(place, chosen)
+        said = json.dumps([_array.VERSION, place.digest, place.format, chosen.said()])
+        options = native_storage(store)
+        options.derive_with(_array_chunks.derive)
+        native = _native.Dataset.from_rows_made(
+            places=place.places,
+            store=options,
+            make=files.rows,
+            description="array " + hashlib.blake2b(said.encode()).hexdigest(),
+            refresh=refresh,
+        )
+        dtypes = {name: Rows(dtype, is_ragged=False, shape=sides) for name, (dtype, sides) in files.dtypes().items()}
+        given = _recipe.options_said(
+            variables=chosen.variables, shape=chosen.shape, stride=chosen.stride, gap_bytes=gap_bytes, format=format,
+            storage_options=store or None,
+        )  # fmt: skip
+        return cls._of(native, dtypes, _made("array", [url], given, native))
 
     @classmethod
     def concat(cls, datasets: Sequence[Dataset]) -> Dataset:

@@ -17,6 +17,7 @@
 #include "errors.h"
 #include "interruptible.h"
 #include "leat/dataset/derive.h"
+#include "leat/engine/list_url.h"
 #include "leat/engine/sources.h"
 #include "leat/index/label_changes.h"
 
@@ -138,7 +139,14 @@ ManifestColumn column_of(const py::tuple& given) {
   } else {
     column.field.kind =
         kind == "string" ? FieldKind::kString : FieldKind::kBytes;
-    column.texts = py::cast<std::vector<std::string>>(given[2]);
+    // A tuple has the texts, and of which of them each row has the number.
+    const bool is_shared = py::isinstance<py::tuple>(given[2]);
+    const py::tuple both =
+        is_shared ? py::cast<py::tuple>(given[2]) : py::make_tuple(given[2]);
+    column.texts = py::cast<std::vector<std::string>>(both[0]);
+    if (is_shared) {
+      column.text_numbers = py::cast<std::vector<std::uint32_t>>(both[1]);
+    }
   }
   if (!given[3].is_none()) {
     column.sizes = py::cast<std::vector<std::uint64_t>>(given[3]);
@@ -207,12 +215,21 @@ Names places_of_dataset(const Dataset& dataset) {
   return places;
 }
 
-/// Names an object that is made of a part of another.
+/// The source, the ETag, the offset and the length of a range.
+using SourceRange =
+    std::tuple<std::string, py::bytes, std::uint64_t, std::uint64_t>;
+
+/// Names an object that is made of parts of others.
 std::string derived_key_of(std::string source, const py::bytes& etag,
                            std::uint64_t offset, std::uint64_t length_bytes,
                            std::uint64_t notes_offset,
                            std::uint64_t notes_bytes, std::uint64_t size_bytes,
-                           std::string part) {
+                           std::string part,
+                           const std::vector<SourceRange>& also) {
+  std::vector<DerivedKey::Range> ranges;
+  for (const auto& [of, tag, at, length] : also) {
+    ranges.push_back({of, tag, at, length});
+  }
   return DerivedKey{.source = std::move(source),
                     .etag = etag,
                     .offset = offset,
@@ -220,7 +237,8 @@ std::string derived_key_of(std::string source, const py::bytes& etag,
                     .notes_offset = notes_offset,
                     .notes_bytes = notes_bytes,
                     .size_bytes = size_bytes,
-                    .part = std::move(part)}
+                    .part = std::move(part),
+                    .also = std::move(ranges)}
       .text();
 }
 
@@ -360,6 +378,19 @@ py::bytes read_part(SampleReader& reader, std::size_t field,
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+/// The key, the size and the ETag of each object below a folder.
+std::vector<std::tuple<std::string, std::uint64_t, py::bytes>> listed(
+    const std::string& url, const StoreOptions& store) {
+  const auto objects = run_interruptibly([&](const std::stop_token& stop) {
+    return list_url(url, store, process_env(), stop);
+  });
+  std::vector<std::tuple<std::string, std::uint64_t, py::bytes>> found;
+  for (const ObjectInfo& object : objects) {
+    found.emplace_back(object.key, object.size_bytes, py::bytes(object.etag));
+  }
+  return found;
+}
+
 py::bytes read_whole(const std::string& url, const StoreOptions& store,
                      std::uint64_t most_bytes) {
   const Buffer bytes = run_interruptibly([&](const std::stop_token& stop) {
@@ -474,10 +505,12 @@ void bind_dataset(py::module_& module) {
   module.def("derived_key", &derived_key_of, py::kw_only(), py::arg("source"),
              py::arg("etag"), py::arg("offset"), py::arg("length_bytes"),
              py::arg("notes_offset"), py::arg("notes_bytes"),
-             py::arg("size_bytes"), py::arg("part"));
+             py::arg("size_bytes"), py::arg("part"),
+             py::arg("also") = std::vector<SourceRange>());
 
   module.def("label_changes", &label_changes, py::arg("before"),
              py::arg("now"));
+  module.def("list_url", &listed, py::arg("url"), py::arg("store"));
   module.def("read_url", &read_whole, py::arg("url"), py::arg("store"),
              py::arg("most_bytes"));
 }

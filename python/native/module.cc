@@ -20,6 +20,7 @@ PYBIND11_MODULE(_native, module) {
   module.doc() = "The engine of leat. Use the package leat, not this.";
   module.attr("__version__") = LEAT_VERSION;
   leat::translate_exceptions();
+  leat::bind_chunks(module);
   leat::bind_dataset(module);
   leat::bind_loader(module);
   leat::bind_packing(module);

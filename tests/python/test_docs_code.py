@@ -179,6 +179,21 @@ def test_how_to_read_tfrecords(bucket):
     assert page["boxes"].values.dtype == np.float32
 
 
+def test_how_to_read_arrays(bucket, tmp_path):
+    h5py = pytest.importorskip("h5py", reason="h5py writes the files: pip install h5py")
+    zarr = pytest.importorskip("zarr", reason="zarr writes the stores: pip install zarr")
+    folder = tmp_path / "served" / "bucket"
+    with h5py.File(folder / "sim.h5", "w") as file:
+        density = np.arange(40 * 32 * 32, dtype="f4").reshape(40, 32, 32)
+        file.create_dataset("density", data=density, chunks=(5, 32, 32), compression="gzip")
+        file["labels"] = np.arange(40)
+    group = zarr.open_group(folder / "scans.zarr", mode="w")
+    for name in ("volume", "mask"):
+        group.create_array(name, data=np.arange(48**3, dtype="i4").reshape(48, 48, 48), chunks=(16, 16, 16))
+    np.save(folder / "series.npy", np.arange(1000.0))
+    run_page("howto/arrays.md")
+
+
 def test_how_to_read_shards_of_mds(bucket):
     run_page("howto/mds.md")
 

@@ -1,5 +1,6 @@
 #include "leat/store/layers/derived_key.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstddef>
@@ -61,7 +62,45 @@ bool take_number(std::string_view& rest, std::uint64_t& number) {
   return failed == std::errc() && stopped == end && number < kMost;
 }
 
+/// Reads the ranges behind the part; `rest` ends with the last of them. A
+/// source is the key's but for some letters at its end: a joined store puts the
+/// number of a place in front of the whole name, and so in front of each
+/// source.
+bool take_ranges(std::string_view& rest, DerivedKey& key) {
+  std::uint64_t bytes = key.length_bytes;
+  while (!rest.empty()) {
+    DerivedKey::Range range;
+    if (!take_number(rest, range.offset) ||
+        !take_number(rest, range.length_bytes) || range.length_bytes == 0) {
+      return false;
+    }
+    const auto etag = take(rest);
+    std::uint64_t cut = 0;
+    if (!etag || !take_number(rest, cut) || cut > key.source.size()) {
+      return false;
+    }
+    const auto end = take(rest);
+    auto etag_text = of_hex(*etag);
+    const auto end_text = end ? of_hex(*end) : std::nullopt;
+    if (!etag_text || !end_text) return false;
+    range.etag = *std::move(etag_text);
+    if (cut != 0 || !end_text->empty()) {
+      range.source = key.source.substr(0, key.source.size() - cut) + *end_text;
+    }
+    bytes += range.length_bytes;
+    if (bytes >= kMost) return false;
+    key.also.push_back(std::move(range));
+  }
+  return true;
+}
+
 }  // namespace
+
+std::uint64_t DerivedKey::source_bytes() const {
+  std::uint64_t bytes = length_bytes;
+  for (const Range& range : also) bytes += range.length_bytes;
+  return bytes;
+}
 
 std::string DerivedKey::text() const {
   std::string text = source;
@@ -71,7 +110,19 @@ std::string DerivedKey::text() const {
     text += std::to_string(number);
     text += ';';
   }
-  return text + as_hex(etag) + ';' + as_hex(part);
+  text += as_hex(etag) + ';' + as_hex(part);
+  if (!also.empty()) text += ';';
+  for (const Range& range : also) {
+    const std::string& other = range.source.empty() ? source : range.source;
+    const auto common =
+        std::ranges::mismatch(source, other).in1 - source.begin();
+    text += std::to_string(range.offset) + ';' +
+            std::to_string(range.length_bytes) + ';' + as_hex(range.etag) +
+            ';' +
+            std::to_string(source.size() - static_cast<std::size_t>(common)) +
+            ';' + as_hex(std::string_view(other).substr(common)) + ';';
+  }
+  return text;
 }
 
 Result<std::optional<DerivedKey>> DerivedKey::parse(std::string_view key) {
@@ -87,12 +138,15 @@ Result<std::optional<DerivedKey>> DerivedKey::parse(std::string_view key) {
   }
   const auto hex = take(rest);
   const auto etag = hex ? of_hex(*hex) : std::nullopt;
-  const auto part = of_hex(rest);
+  const std::size_t part_end = std::min(rest.find(';'), rest.size());
+  const auto part = of_hex(rest.substr(0, part_end));
+  rest.remove_prefix(std::min(part_end + 1, rest.size()));
   if (!etag || !part || parsed.source.empty() || parsed.length_bytes == 0) {
     return refuse(key);
   }
   parsed.etag = *etag;
   parsed.part = *part;
+  if (!take_ranges(rest, parsed)) return refuse(key);
   return std::optional(std::move(parsed));
 }
 

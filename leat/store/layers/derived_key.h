@@ -1,9 +1,10 @@
-// The name of an object that is made from a part of another one.
+// The name of an object that is made from parts of others.
 #pragma once
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "leat/base/result.h"
 
@@ -16,6 +17,16 @@ namespace leat {
 ///
 /// Such a name belongs to no object of the store itself.
 struct DerivedKey {
+  /// A further range that the object is made from.
+  struct Range {
+    std::string source;  ///< Empty: that of the key, in the key's version.
+    std::string etag;
+    std::uint64_t offset = 0;
+    std::uint64_t length_bytes = 0;
+
+    friend bool operator==(const Range&, const Range&) = default;
+  };
+
   std::string source;        ///< The object that it is made from.
   std::string etag;          ///< The source's; empty: any version.
   std::uint64_t offset = 0;  ///< The range that it is made from.
@@ -24,8 +35,13 @@ struct DerivedKey {
   std::uint64_t notes_offset = 0;
   std::uint64_t notes_bytes = 0;
   std::uint64_t size_bytes = 0;  ///< The made object's.
-  std::string part;              ///< For who makes it.
+  /// For who makes it. Errors give its first line.
+  std::string part;
+  /// The maker gets the bytes of all ranges, one behind the other.
+  std::vector<Range> also;
 
+  /// The bytes of all ranges.
+  std::uint64_t source_bytes() const;
   std::string text() const;
   /// nullopt if `key` is an ordinary key.
   ///

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "leat/base/units.h"
@@ -28,6 +29,25 @@ constexpr std::size_t kTooOften = 64;
 
 Error cancelled() {
   return Error(ErrorCode::kCancelled, "reading was stopped");
+}
+
+/// The reads of a range: several if it is more than twice `part_bytes`.
+std::vector<DerivedKey::Range> parts_of(const DerivedKey::Range& range,
+                                        std::uint64_t part_bytes) {
+  const std::uint64_t parts =
+      std::max<std::uint64_t>(range.length_bytes / part_bytes, 1);
+  const std::uint64_t part = (range.length_bytes + parts - 1) / parts;
+  std::vector<DerivedKey::Range> reads;
+  for (std::uint64_t begin = 0; begin < range.length_bytes; begin += part) {
+    reads.push_back({range.source, range.etag, range.offset + begin,
+                     std::min(part, range.length_bytes - begin)});
+  }
+  return reads;
+}
+
+/// The part, for a message: its first line.
+std::string_view part_said(const DerivedKey& key) {
+  return std::string_view(key.part).substr(0, key.part.find('\n'));
 }
 
 /// Names notes: those of one version of one object are the same.
@@ -63,7 +83,7 @@ struct DerivedStore::Wait {
 
 struct DerivedStore::Made {
   /// The memory that it takes while it is made.
-  std::uint64_t cost() const { return key.length_bytes + key.size_bytes; }
+  std::uint64_t cost() const { return key.source_bytes() + key.size_bytes; }
 
   std::string name;
   DerivedKey key;
@@ -223,19 +243,25 @@ bool DerivedStore::take_notes(Made& made) {
 
 void DerivedStore::begin(const MadeRef& made) {
   const DerivedKey& key = made->key;
-  made->source = Buffer(key.length_bytes);
-  const std::uint64_t parts =
-      std::max<std::uint64_t>(key.length_bytes / options_.part_bytes, 1);
-  const std::uint64_t part = (key.length_bytes + parts - 1) / parts;
+  made->source = Buffer(key.source_bytes());
+  std::vector<DerivedKey::Range> reads =
+      parts_of({{}, {}, key.offset, key.length_bytes}, options_.part_bytes);
+  for (const DerivedKey::Range& range : key.also) {
+    std::ranges::move(parts_of(range, options_.part_bytes),
+                      std::back_inserter(reads));
+  }
   const bool needs_notes = take_notes(*made);
   {
     const MutexLock lock(mutex_);
-    made->reads_left = parts + (needs_notes ? 1 : 0);
+    made->reads_left = reads.size() + (needs_notes ? 1 : 0);
   }
-  const auto send = [&](std::uint64_t offset, std::span<std::byte> into) {
+  const auto send = [&](const DerivedKey::Range& range,
+                        std::span<std::byte> into) {
+    const bool is_own = range.source.empty();
     ReadRequest request;
-    request.object = {.key = key.source, .etag = key.etag};
-    request.offset = offset;
+    request.object = {.key = is_own ? key.source : range.source,
+                      .etag = is_own ? key.etag : range.etag};
+    request.offset = range.offset;
     request.into = into;
     inner_->read(
         std::move(request), stop_.get_token(),
@@ -243,16 +269,12 @@ void DerivedStore::begin(const MadeRef& made) {
   };
   if (needs_notes) {
     made->notes = std::make_shared<Buffer>(key.notes_bytes);
-    send(key.notes_offset, made->notes->span());
+    send({{}, {}, key.notes_offset, key.notes_bytes}, made->notes->span());
   }
-  for (std::uint64_t i = 0; i < parts; ++i) {
-    const std::uint64_t begins = std::min(i * part, key.length_bytes);
-    const std::uint64_t size = std::min(part, key.length_bytes - begins);
-    if (size == 0) {
-      arrive(made, {});
-    } else {
-      send(key.offset + begins, made->source.span().subspan(begins, size));
-    }
+  std::uint64_t place = 0;
+  for (const DerivedKey::Range& range : reads) {
+    send(range, made->source.span().subspan(place, range.length_bytes));
+    place += range.length_bytes;
   }
 }
 
@@ -297,14 +319,14 @@ std::optional<Error> DerivedStore::make(Made& made) const {
       made.source.span());
   if (!bytes) {
     return std::move(bytes).error().while_doing(
-        fmt::format("{}: {}", inner_->url_of(key.source), key.part));
+        fmt::format("{}: {}", inner_->url_of(key.source), part_said(key)));
   }
   if (bytes->size() != key.size_bytes) {
     return Error(
         ErrorCode::kCorrupt,
         fmt::format("{}: {}: {} bytes, and there were {} when it was indexed; "
                     "index it again (refresh=\"always\")",
-                    inner_->url_of(key.source), key.part, bytes->size(),
+                    inner_->url_of(key.source), part_said(key), bytes->size(),
                     key.size_bytes));
   }
   made.bytes = *std::move(bytes);
@@ -315,7 +337,7 @@ std::optional<Error> DerivedStore::make(Made& made) const {
 std::vector<std::shared_ptr<DerivedStore::Wait>> DerivedStore::settle(
     const MadeRef& made, bool is_good) {
   const MutexLock lock(mutex_);
-  held_bytes_ -= made->key.length_bytes;
+  held_bytes_ -= made->key.source_bytes();
   if (is_good) {
     made->state = Made::State::kThere;
     made->place = there_.insert(there_.end(), made);

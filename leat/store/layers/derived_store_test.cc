@@ -31,7 +31,8 @@ class Shouting final : public Derivation {
  public:
   Result<Buffer> derive(const DerivedKey& key, std::span<const std::byte> notes,
                         std::span<const std::byte> bytes) const override {
-    if (key.part == "bad") return Error(ErrorCode::kCorrupt, "nonsense");
+    if (key.part.starts_with("bad"))
+      return Error(ErrorCode::kCorrupt, "nonsense");
     ++calls;
     std::string text(as_text(notes));
     for (const char c : as_text(bytes)) {
@@ -176,6 +177,23 @@ TEST_F(DerivedStoreTest, ReadsLongOnesInParts) {
   EXPECT_EQ(answer->bytes, "n:FEWW");
 }
 
+TEST_F(DerivedStoreTest, PutsTheBytesOfSeveralRangesOneBehindTheOther) {
+  open({.part_bytes = 2});
+  const std::string key =
+      DerivedKey{.source = "words",
+                 .offset = 4,
+                 .length_bytes = 3,
+                 .size_bytes = 8,
+                 .also = {{.offset = 0, .length_bytes = 4},
+                          {.source = "words", .offset = 11, .length_bytes = 1}}}
+          .text();
+  const auto answer = ask(key, 0, 8);
+  EXPECT_EQ(held_->held().size(), 4u);  // One of four bytes is read in two.
+  release(4);
+  settle();
+  EXPECT_EQ(answer->bytes, "FEWONLYS");
+}
+
 TEST_F(DerivedStoreTest, StopsWhoWaitsAndAnswersTheOthers) {
   open();
   std::stop_source stop;
@@ -220,7 +238,7 @@ TEST_F(DerivedStoreTest, SaysWhyAndTriesAgainWhenAskedAgain) {
 
 TEST_F(DerivedStoreTest, RefusesWhatIsNotWhatItsNameSays) {
   open();
-  const auto bad = ask(key_of(0, "bad"), 0, 6);
+  const auto bad = ask(key_of(0, "bad\nlong"), 0, 6);
   release(2);
   settle();
   const auto shorter = ask(key_of(4, "0/x", 7), 0, 7);
@@ -275,13 +293,22 @@ TEST(DerivedKeyTest, SaysAllOfItselfInItsName) {
                        .notes_offset = 1000,
                        .notes_bytes = 9,
                        .size_bytes = 0,
-                       .part = "3/im;age#leat:made;1;2;3;4;5;;61"};
+                       .part = "3/im;age#leat:made;1;2;3;4;5;;61",
+                       .also = {{"a/b;#.h5", "\xff;", 3, 5}, {"", "", 0, 9}}};
   const auto parsed = DerivedKey::parse(key.text());
   ASSERT_TRUE(parsed && *parsed);
   EXPECT_EQ((*parsed)->source, key.source);
   EXPECT_EQ((*parsed)->text(), key.text());
   EXPECT_EQ((*parsed)->etag, key.etag);
   EXPECT_EQ((*parsed)->part, key.part);
+  EXPECT_EQ((*parsed)->also, key.also);
+  // As a joined store names the same.
+  const auto joined = DerivedKey::parse("7/" + key.text());
+  ASSERT_TRUE(joined && *joined);
+  EXPECT_EQ((*joined)->source, "7/" + key.source);
+  EXPECT_EQ((*joined)->also[0].source, "7/a/b;#.h5");
+  EXPECT_EQ((*joined)->also[1].source, "");
+  EXPECT_EQ((*parsed)->source_bytes(), 91u);
   EXPECT_TRUE(is_derived_key(key.text()));
   EXPECT_FALSE(is_derived_key("a/b.parquet"));
 }
@@ -290,7 +317,9 @@ TEST(DerivedKeyTest, RefusesNumbersThatNoObjectHas) {
   for (const char* rest :
        {"", "4;5;6;7;8;", "4;0;6;7;8;;", "4;5;6;7;99999999999999999999;;",
         "4;5;6;7;400000000000000;;", "-1;5;6;7;8;;", "4;5;6;7;8;0;",
-        "4;5;6;7;8;zz;", "4;5;6;7;8;;x"}) {
+        "4;5;6;7;8;zz;", "4;5;6;7;8;;x", "4;5;6;7;8;;61;1",
+        "4;5;6;7;8;;61;1;0;;0;;", "4;5;6;7;8;;61;1;2;;0;x;",
+        "4;5;6;7;8;;61;1;2;;2;;", "4;5;6;7;8;;61;1;281474976710655;;0;;"}) {
     EXPECT_FALSE(DerivedKey::parse(std::string("a#leat:made;") + rest)) << rest;
   }
   EXPECT_FALSE(DerivedKey::parse("#leat:made;4;5;6;7;8;;"));
