@@ -204,7 +204,7 @@ def samplers_of(capacity: int) -> dict[str, tuple[int, Any]]:
 
 
 def live_rows(name: str, lengths: np.ndarray, capacity: int) -> list[dict[str, Any]]:
-    """What loaders say of an epoch."""
+    """The figures that loaders give of an epoch."""
     rows = []
     with tempfile.TemporaryDirectory(prefix="leat-packing-") as folder:
         lengths = split(lengths, capacity)

@@ -64,9 +64,8 @@ class Descent {
   bool place_all() {
     std::vector<std::uint32_t> falling(items_.costs.size());
     std::iota(falling.begin(), falling.end(), 0U);
-    std::ranges::stable_sort(falling, std::greater<>(), [&](std::uint32_t i) {
-      return items_.costs[i];
-    });
+    std::ranges::stable_sort(falling, std::greater<>(),
+                             [&](std::uint32_t i) { return items_.costs[i]; });
     for (const std::uint32_t item : falling) {
       std::optional<std::size_t> lightest;
       for (std::size_t group = 0; group < groups_.size(); ++group) {

@@ -61,9 +61,9 @@ RC_GTEST_PROP(BalanceWithinProperty, KeepsToTheCapacityAndIsNeverSlower, ()) {
   const auto ranks = *rc::gen::inRange<std::uint32_t>(1, 6);
   const auto micro_batches = *rc::gen::inRange<std::uint32_t>(1, 4);
   const std::uint32_t groups = ranks * micro_batches;
-  const auto sizes = *rc::gen::container<Sizes>(
-      *rc::gen::inRange<std::size_t>(groups, 80),
-      rc::gen::inRange<std::uint64_t>(1, 60));
+  const auto sizes =
+      *rc::gen::container<Sizes>(*rc::gen::inRange<std::size_t>(groups, 80),
+                                 rc::gen::inRange<std::uint64_t>(1, 60));
   Groups as_given(sizes.size());
   Sizes held(groups);
   for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -75,13 +75,13 @@ RC_GTEST_PROP(BalanceWithinProperty, KeepsToTheCapacityAndIsNeverSlower, ()) {
       *rc::gen::arbitrary<bool>() ? 0 : (sizes.size() + groups - 1) / groups;
   const Costs costs = squares(sizes);
 
-  const auto deal = balance_within({.costs = costs,
-                                    .sizes = sizes,
-                                    .groups = as_given,
-                                    .capacity = capacity,
-                                    .most_items = most},
-                                   {.ranks = ranks,
-                                    .micro_batches = micro_batches});
+  const auto deal =
+      balance_within({.costs = costs,
+                      .sizes = sizes,
+                      .groups = as_given,
+                      .capacity = capacity,
+                      .most_items = most},
+                     {.ranks = ranks, .micro_batches = micro_batches});
   RC_ASSERT(deal.has_value());
   Costs before(groups);
   Costs after(groups);

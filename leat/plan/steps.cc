@@ -145,7 +145,8 @@ Result<void> DealtSteps::check() const {
     }
     begin = end;
   }
-  return begin == positions.size() ? Result<void>() : refuse(ends.size() / ranks);
+  return begin == positions.size() ? Result<void>()
+                                   : refuse(ends.size() / ranks);
 }
 
 std::optional<std::uint64_t> DealtSteps::step_at(std::uint64_t position) const {

@@ -34,16 +34,16 @@ struct StepOptions {
   Tail tail = Tail::kKeep;
 };
 
-/// Steps whose samples go to ranks in other parts than runs: each step keeps its
-/// samples.
+/// Steps whose samples go to ranks in other parts than runs: each step keeps
+/// its samples.
 struct DealtSteps {
   std::uint32_t ranks = 1;
   std::uint64_t first = 0;  ///< The position at which they begin.
   /// Step by step, and in it rank by rank: entry i is of the step that has
   /// position `first + i`.
   std::vector<std::uint64_t> positions = {};
-  /// Of each rank of each step, the position behind its last entry, counted
-  /// from `first` as entries are.
+  /// The end of each rank in each step: behind its last entry, counted from
+  /// `first` as entries are.
   std::vector<std::uint64_t> ends = {};
 
   /// Errors: kInvalidArgument: a step without its own samples, each once

@@ -1,5 +1,5 @@
-// Bucket by bucket, from short to long. What is left over goes up: a longer
-// bucket's bound holds for it too, a shorter one's would not.
+// Bucket by bucket, from short to long. Samples that are left over go up: a
+// longer bucket's bound holds for them too, a shorter one's would not.
 
 #include "leat/plan/token_budget.h"
 
@@ -137,10 +137,10 @@ class Filling {
       rooms.push_back(room_of(window_.lengths[i]));
     }
     LEAT_TRY(const PackedRows rows,
-             pack(rooms, {.capacity = static_cast<std::uint32_t>(
-                              options_.max_tokens),
-                          .max_sequences = options_.max_samples,
-                          .long_documents = LongDocuments::kRefuse}));
+             pack(rooms,
+                  {.capacity = static_cast<std::uint32_t>(options_.max_tokens),
+                   .max_sequences = options_.max_samples,
+                   .long_documents = LongDocuments::kRefuse}));
     Step bins(rows.rows());
     for (std::size_t row = 0; row < rows.rows(); ++row) {
       for (const PackPiece& piece : rows.row(row)) {

@@ -15,10 +15,10 @@ enum class TokenCount : std::uint8_t {
 };
 
 struct TokenBudgetOptions {
-  std::uint64_t max_tokens = 0;  ///< Of a micro-batch: 1 to 2^31 - 1.
+  std::uint64_t max_tokens = 0;  ///< A micro-batch's: 1 to 2^31 - 1.
   TokenCount count = TokenCount::kSum;
-  std::uint32_t max_samples = 0;  ///< Of a micro-batch; 0: as many as fit.
-  std::uint64_t micro_batches = 1;  ///< Of a step, over all ranks.
+  std::uint32_t max_samples = 0;    ///< A micro-batch's; 0: as many as fit.
+  std::uint64_t micro_batches = 1;  ///< A step's, over all ranks.
   /// The order of steps, and of micro-batches within a bucket, is drawn from
   /// both numbers.
   bool shuffles = true;
@@ -57,7 +57,8 @@ struct BudgetedSteps {
 ///
 /// Threads: any. Takes O(n log n) time.
 /// Errors:
-///   kInvalidArgument  a sample longer than `max_tokens`, named by its place; an
+///   kInvalidArgument  a sample longer than `max_tokens`, named by its place;
+///   an
 ///                     option out of range; more than 2^31 - 1 samples
 Result<BudgetedSteps> fill_steps(const MeasuredSamples& window,
                                  const TokenBudgetOptions& options);

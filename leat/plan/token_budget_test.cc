@@ -22,8 +22,9 @@ Bins bins_of(const BudgetedSteps& steps) {
   Bins bins;
   std::uint64_t begin = 0;
   for (const std::uint64_t end : steps.ends) {
-    bins.emplace_back(steps.samples.begin() + static_cast<std::ptrdiff_t>(begin),
-                      steps.samples.begin() + static_cast<std::ptrdiff_t>(end));
+    bins.emplace_back(
+        steps.samples.begin() + static_cast<std::ptrdiff_t>(begin),
+        steps.samples.begin() + static_cast<std::ptrdiff_t>(end));
     begin = end;
   }
   return bins;
@@ -48,7 +49,7 @@ TEST(TokenBudgetTest, PaddedMicroBatchesHaveEquallyManyOfABucket) {
   // The longest of the first bucket is 3, of the second 10.
   const TokenBudgetOptions options = {
       .max_tokens = 20, .count = TokenCount::kPadded, .shuffles = false};
-  EXPECT_EQ(filled({3, 10, 1, 2, 9, 1, 1, 1, 2, 7, 8}, //
+  EXPECT_EQ(filled({3, 10, 1, 2, 9, 1, 1, 1, 2, 7, 8},
                    {0, 1, 0, 0, 1, 0, 0, 0, 0, 1, 1}, options),
             (Bins{{0, 2, 3, 5, 6, 7}, {1, 4}, {8, 9}, {10}}));
 }
@@ -215,7 +216,8 @@ RC_GTEST_PROP(TokenBudgetProperty, SeedsDrawTheOrderOfTheSameSteps, ()) {
     RC_ASSERT(made.has_value());
     const Bins bins = bins_of(*made);
     std::multiset<std::vector<std::uint32_t>> steps;
-    for (std::size_t i = 0; i < bins.size(); i += window.options.micro_batches) {
+    for (std::size_t i = 0; i < bins.size();
+         i += window.options.micro_batches) {
       std::vector<std::uint32_t> joined;
       for (std::size_t j = i;
            j < std::min(bins.size(), i + window.options.micro_batches); ++j) {

@@ -64,7 +64,7 @@ class Balance:
             return lengths.astype(np.float64)
         if self.cost == "attention":
             return lengths.astype(np.float64) ** 2
-        found = np.asarray(self.cost(lengths.copy()), np.float64)  # type: ignore[operator]
+        found = np.asarray(self.cost(lengths.copy()), np.float64)
         if found.shape != lengths.shape:
             raise InvalidArgument(
                 f"Balance: cost= returned shape {found.shape} for {len(lengths)} lengths; it returns a number for each"
@@ -97,8 +97,9 @@ class Step(NamedTuple):
     """The number of its first item in the epoch."""
     costs: np.ndarray
     groups: np.ndarray
-    """Of each item, without balance."""
-    micro_batches: int
+    """The group of each item without balance."""
+    is_whole: bool
+    """Else it is dealt as if each rank had one micro-batch."""
     deal: Callable[[], tuple[np.ndarray, np.ndarray]]
     """The group of each item, and the cost of each group."""
 
@@ -121,7 +122,7 @@ class Deal:
     unbalanced: float
 
     def ends(self) -> np.ndarray:
-        """Where each rank of each step ends among the items of the epoch."""
+        """The end of each rank of each step among the items of the epoch."""
         return self.first + np.cumsum(self.counts.sum(axis=2).ravel())
 
     def of_rank(self, first: int, rank: int) -> tuple[np.ndarray, np.ndarray]:
@@ -153,14 +154,10 @@ def deal_steps(balance: Balance, ranks: int, first: int, steps: Iterable[Step]) 
     most = balance.micro_batches
     items, counts, even, uneven = [], [], [], []
     for step in steps:
-        groups = step.groups
-        if balance.mode == "on" or step.micro_batches == most:
-            dealt, sums = step.deal()
-            if step.micro_batches == most:
-                as_it_is = np.bincount(step.groups, step.costs, minlength=sums.size).reshape(sums.shape)
-                even.append(step_time(sums))
-                uneven.append(step_time(as_it_is))
-            groups = dealt if balance.mode == "on" else groups
+        groups, sums = step.deal()
+        if step.is_whole:
+            even.append(step_time(sums))
+            uneven.append(step_time(np.bincount(step.groups, step.costs, minlength=sums.size).reshape(sums.shape)))
         places = groups % ranks * most + groups // ranks
         items.append(step.first + np.argsort(places, kind="stable"))
         counts.append(np.bincount(places, minlength=ranks * most))

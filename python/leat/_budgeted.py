@@ -156,7 +156,7 @@ class BudgetOrder(RowOrder):
         return self._ends.astype(np.uint64)
 
     def micro_batches_at(self, epoch: int, position: int, rank: int) -> np.ndarray:
-        """Where the micro-batches of a rank end in the step at a position, after a 0."""
+        """The ends of the micro-batches of a rank in the step at a position, after a 0."""
         self.set_epoch(epoch)
         if self._deal is not None:
             _, counts = self._deal.of_rank(position, rank)
@@ -180,13 +180,13 @@ class BudgetOrder(RowOrder):
     def _step(self, balance: Balance, costs: np.ndarray, first_row: int, bounds: np.ndarray) -> Step:
         """One step, whose micro-batches end at `bounds`, after its begin."""
         ranks, rows = self._ranks, len(bounds) - 1
-        # Too few micro-batches for all: dealt to the ranks alone.
-        most = balance.micro_batches if rows == self.rows_of_a_step else 1
+        is_whole = rows == self.rows_of_a_step
+        most = balance.micro_batches if is_whole else 1
         row_groups = np.empty(rows, np.int64)
         for rank in range(ranks):
             begin, end = self._run_of(first_row, rank)
-            mine = np.arange(end - begin) * most // max(1, end - begin)
-            row_groups[begin - first_row : end - first_row] = mine * ranks + rank
+            of_rank = np.arange(end - begin) * most // max(1, end - begin)
+            row_groups[begin - first_row : end - first_row] = of_rank * ranks + rank
         groups = np.repeat(row_groups, np.diff(bounds))
         part = slice(int(bounds[0]), int(bounds[-1]))
         mine = costs[part]
@@ -205,14 +205,14 @@ class BudgetOrder(RowOrder):
                 micro_batches=most,
             )
 
-        return Step(part.start, mine, groups, most, deal)
+        return Step(part.start, mine, groups, is_whole, deal)
 
     def _positions_of(self, deal: Deal) -> tuple[np.ndarray, np.ndarray]:
         return deal.items, deal.ends()
 
 
 class AddMicroBatches(BatchOp):
-    """Adds where the micro-batches of a batch end, as a `BudgetOrder` says."""
+    """Says where the micro-batches of a batch end, as a `BudgetOrder` says."""
 
     def __init__(self, budget: TokenBudget) -> None:
         self.adds = budget.adds

@@ -120,7 +120,7 @@ class Sampled:
         return self._sampler.steps()
 
     def balance(self, epoch: int) -> dict[str, Any] | None:
-        """What a `leat.Balance` brings in an epoch that was begun."""
+        """The gain of a `leat.Balance` in an epoch that was begun; None: there is none."""
         return self._sampler.report(epoch) if isinstance(self._sampler, RowOrder) else None
 
     def _compare(self, parts: list[np.ndarray], store: Any, name: str) -> None:

@@ -105,8 +105,8 @@ class PackedOrder(RowOrder):
         def steps() -> Iterator[Step]:
             edges = self._edges(first_row)
             for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist()):
-                # Too few rows for all micro-batches: dealt to the ranks alone.
-                micro_batches = balance.micro_batches if end - begin == self.rows_of_a_step else 1
+                is_whole = end - begin == self.rows_of_a_step
+                micro_batches = balance.micro_batches if is_whole else 1
                 mine = of_rows[begin:end]
                 in_runs = [
                     [m * ranks + rank] * len(part)
@@ -116,7 +116,7 @@ class PackedOrder(RowOrder):
                     )
                 ]
                 yield Step(
-                    begin, mine, np.array(sum(in_runs, []), np.int64), micro_batches,
+                    begin, mine, np.array(sum(in_runs, []), np.int64), is_whole,
                     lambda mine=mine, most=micro_batches: balanced(mine, ranks, most),  # type: ignore[misc]
                 )  # fmt: skip
 

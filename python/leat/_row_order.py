@@ -63,7 +63,7 @@ class RowOrder(ABC):
         first_row = int(np.searchsorted(self.ends(), position, side="right"))
         first, steps = self._steps_to_deal(self._balance, first_row)
         deal = deal_steps(self._balance, self._ranks, first, steps)
-        if not self._reports:
+        if not self._reports and self._ranks > 1:
             tell(self._balance, deal, self.unit)
         self._reports[epoch] = deal.report(self._balance)
         if self._balance.mode == "shadow":
@@ -73,7 +73,7 @@ class RowOrder(ABC):
         return self._ranks, position, positions.astype(np.uint64), ends.astype(np.uint64)
 
     def report(self, epoch: int) -> dict[str, Any] | None:
-        """What balance brings in an epoch that was begun."""
+        """The gain of a balance in an epoch that was begun; None: there is none."""
         return self._reports.get(epoch)
 
     def steps(self) -> int:

@@ -126,7 +126,7 @@ def test_ranks_wait_a_third_as_long_for_rows(drawn, micro_batches):
     balanced, stats = time_of(balance)
     assert none == [None] * 8
     assert balanced - 1 < (unbalanced - 1) / 3
-    # What stats() tells is what was delivered, and the same on all ranks.
+    # stats() tells of the batches that were delivered, the same on all ranks.
     assert all(stat == stats[0] for stat in stats)
     assert stats[0]["balanced"] == pytest.approx(balanced) and stats[0]["unbalanced"] == pytest.approx(unbalanced)
     shadow, told = time_of(leat.Balance(micro_batches=micro_batches, mode="shadow"))

@@ -16,7 +16,7 @@ from small_datasets import write
 
 EOS = 0
 BUDGET = 400
-MICRO_BATCHES = 24  # Of a step: they divide among 1, 2, 3, 4 and 8 ranks.
+MICRO_BATCHES = 24  # A step's: they divide among 1, 2, 3, 4 and 8 ranks.
 USUAL = {"train": True, "fields": ("tokens", "index"), "ids": True, "batch": "dict", "output": "numpy", "seed": 3}
 WORLDS = (1, 2, 3, 4, 8)
 KINDS = {
