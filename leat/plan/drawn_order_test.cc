@@ -359,7 +359,7 @@ TEST(DealtStepsTest, AStepThatIsNotDealtIsRefused) {
 TEST(DealtStepsTest, ADealThatLosesASampleIsRefused) {
   const DealtSteps good = *dealt_rows().dealt;
   EXPECT_TRUE(good.check());
-  for (const std::uint64_t wrong : {0, 1, 3, 8}) {  // In the place of 2.
+  for (const std::uint64_t wrong : Ids{0, 1, 3, 8}) {  // In the place of 2.
     DealtSteps bad = good;
     bad.positions[0] = wrong;
     EXPECT_FALSE(bad.check()) << wrong;

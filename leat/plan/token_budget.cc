@@ -153,7 +153,7 @@ class Filling {
   /// The last step, if what is left makes no whole one.
   Step end() {
     const std::size_t each = options_.micro_batches;
-    if (left_.empty()) return {};
+    if (left_.empty() || !options_.is_last) return {};
     if (left_.size() < each) {
       borrow(each - left_.size());
       left_bins_.clear();
@@ -197,6 +197,7 @@ class Filling {
 
   template <class T>
   void mix(std::vector<T>& things, std::uint64_t stream) const {
+    if (things.empty()) return;
     const Permutation order(things.size(), options_.seed, stream);
     std::vector<T> mixed;
     mixed.reserve(things.size());

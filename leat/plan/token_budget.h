@@ -19,6 +19,9 @@ struct TokenBudgetOptions {
   TokenCount count = TokenCount::kSum;
   std::uint32_t max_samples = 0;    ///< A micro-batch's; 0: as many as fit.
   std::uint64_t micro_batches = 1;  ///< A step's, over all ranks.
+  /// Whether the epoch ends with the window. Else samples that fill no step are
+  /// in none: they come first in the next window.
+  bool is_last = true;
   /// The order of steps, and of micro-batches within a bucket, is drawn from
   /// both numbers.
   bool shuffles = true;
@@ -45,7 +48,7 @@ struct BudgetedSteps {
 };
 
 /// Puts the samples of a window into micro-batches of at most `max_tokens`, and
-/// those into steps; each sample comes once.
+/// those into steps; each sample comes once, in the last window.
 ///
 /// All micro-batches of a step are of one bucket, so that padding is bounded if
 /// a rank joins several of them. Samples of a bucket that do not fill a step

@@ -51,7 +51,7 @@ TEST(TokenBudgetTest, PaddedMicroBatchesHaveEquallyManyOfABucket) {
       .max_tokens = 20, .count = TokenCount::kPadded, .shuffles = false};
   EXPECT_EQ(filled({3, 10, 1, 2, 9, 1, 1, 1, 2, 7, 8},
                    {0, 1, 0, 0, 1, 0, 0, 0, 0, 1, 1}, options),
-            (Bins{{0, 2, 3, 5, 6, 7}, {1, 4}, {8, 9}, {10}}));
+            (Bins{{0, 2, 3, 5, 6, 7}, {8}, {1, 4}, {9, 10}}));
 }
 
 TEST(TokenBudgetTest, WhatFillsNoStepJoinsTheNextBucket) {
@@ -59,7 +59,7 @@ TEST(TokenBudgetTest, WhatFillsNoStepJoinsTheNextBucket) {
                                       .count = TokenCount::kPadded,
                                       .micro_batches = 2,
                                       .shuffles = false};
-  // Six of length 1 make half a step beside the one of eight.
+  // Eight of length 1 make a step, and two do not.
   Lengths lengths(10, 1);
   lengths.insert(lengths.end(), {2, 2});
   Buckets buckets(10, 0);
@@ -73,14 +73,22 @@ TEST(TokenBudgetTest, TheLastStepIsWholeIfSamplesSuffice) {
       .max_tokens = 10, .micro_batches = 4, .shuffles = false};
   // One full micro-batch is divided.
   EXPECT_EQ(filled({1, 1, 1, 1, 1}, {}, options),
-            (Bins{{0}, {2}, {1}, {3, 4}}));
+            (Bins{{0}, {2}, {3, 4}, {1}}));
   // One sample is left: three come from the step before it.
   const Bins bins = filled({4, 4, 4, 4, 4, 4, 4, 4, 4}, {}, options);
   EXPECT_EQ(bins.size(), 8U);
   for (std::size_t i = 4; i < 8; ++i) EXPECT_EQ(bins[i].size(), 1U);
   // Nothing can be lent.
-  EXPECT_EQ(filled({9, 9, 9, 9, 9}, {}, options),
-            (Bins{{0}, {1}, {2}, {3}, {4}}));
+  EXPECT_EQ(filled({9, 9, 9, 9, 9}, {}, options).size(), 5U);
+}
+
+TEST(TokenBudgetTest, AWindowThatIsNotTheLastLeavesSamplesForTheNext) {
+  const TokenBudgetOptions options = {.max_tokens = 10,
+                                      .micro_batches = 2,
+                                      .is_last = false,
+                                      .shuffles = false};
+  EXPECT_EQ(filled({9, 9, 9}, {}, options).size(), 2U);
+  EXPECT_EQ(filled({1, 1, 1}, {}, options), Bins());
 }
 
 TEST(TokenBudgetTest, NothingMakesNoSteps) {

@@ -99,12 +99,10 @@ class BudgetOrder(RowOrder):
         parts, sizes, left = [], [], np.empty(0, np.int64)
         for first in range(0, len(samples), self._window):
             window = np.concatenate([left, samples[first : first + self._window]])
-            order, ends = self._filled(window, epoch * _MOST_WINDOWS + first // self._window)
-            if first + self._window < len(samples):  # A step that is not whole can only be the last.
-                ends = ends[: len(ends) // self.rows_of_a_step * self.rows_of_a_step]
-            end = int(ends[-1]) if len(ends) else 0
-            left = window[np.sort(order[end:])]
-            parts.append(window[order[:end]])
+            is_last = first + self._window >= len(samples)
+            order, ends = self._filled(window, epoch * _MOST_WINDOWS + first // self._window, is_last=is_last)
+            left = np.delete(window, order)
+            parts.append(window[order])
             sizes.append(np.diff(ends, prepend=0))
         none = np.empty(0, np.int64)
         self._order = np.concatenate([none, *parts])
@@ -114,7 +112,7 @@ class BudgetOrder(RowOrder):
             self._has_told = True
             self._tell()
 
-    def _filled(self, window: np.ndarray, stream: int) -> tuple[np.ndarray, np.ndarray]:
+    def _filled(self, window: np.ndarray, stream: int, *, is_last: bool) -> tuple[np.ndarray, np.ndarray]:
         return _native.fill_steps(
             self._lengths[window].astype(np.uint64),
             self._buckets[window],
@@ -122,6 +120,7 @@ class BudgetOrder(RowOrder):
             counts_padding=self._budget.padded,
             max_samples=self._budget.max_samples or 0,
             micro_batches=self.rows_of_a_step,
+            is_last=is_last,
             shuffles=self._seed is not None,
             seed=self._seed or 0,
             stream=stream % 2**63,

@@ -230,6 +230,7 @@ def fill_steps(
     counts_padding: bool,
     max_samples: int,
     micro_batches: int,
+    is_last: bool,
     shuffles: bool,
     seed: int,
     stream: int,

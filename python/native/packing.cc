@@ -189,13 +189,15 @@ py::tuple fill_budgeted_steps(const ArrayOf<std::uint64_t>& lengths,
                               const ArrayOf<std::uint16_t>& buckets,
                               std::uint64_t max_tokens, bool counts_padding,
                               std::uint32_t max_samples,
-                              std::uint64_t micro_batches, bool shuffles,
-                              std::uint64_t seed, std::uint64_t stream) {
+                              std::uint64_t micro_batches, bool is_last,
+                              bool shuffles, std::uint64_t seed,
+                              std::uint64_t stream) {
   const TokenBudgetOptions options = {
       .max_tokens = max_tokens,
       .count = counts_padding ? TokenCount::kPadded : TokenCount::kSum,
       .max_samples = max_samples,
       .micro_batches = micro_batches,
+      .is_last = is_last,
       .shuffles = shuffles,
       .seed = seed,
       .stream = stream};
@@ -229,8 +231,8 @@ void bind_packing(py::module_& module) {
   module.def("fill_steps", &fill_budgeted_steps, py::arg("lengths"),
              py::arg("buckets"), py::kw_only(), py::arg("max_tokens"),
              py::arg("counts_padding"), py::arg("max_samples"),
-             py::arg("micro_batches"), py::arg("shuffles"), py::arg("seed"),
-             py::arg("stream"));
+             py::arg("micro_batches"), py::arg("is_last"), py::arg("shuffles"),
+             py::arg("seed"), py::arg("stream"));
 }
 
 }  // namespace leat
