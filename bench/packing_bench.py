@@ -21,6 +21,11 @@ together, or as they come where that is quicker. `its rule by item` deals single
 the heaviest together, each to the rank with least. `at best` is a bound that no deal can
 beat: a step takes as long as its longest item. `excess` is Leat's time above 1, relative to
 that of `as they come`.
+
+The third table is what a loader's `balance=` says of an epoch of the same documents, 8 ranks
+and an attention cost: rows as best fit packs them, and samples within a budget of tokens for
+each micro-batch. `begins in` is the time of its first iter(), which plans and deals the whole
+epoch.
 """
 
 from __future__ import annotations
@@ -38,6 +43,7 @@ from typing import Any
 import numpy as np
 from measure import report, spread
 
+import leat
 from leat._pack import Pack, balance
 
 RANKS, MICRO_BATCHES = 8, 4
@@ -185,6 +191,50 @@ def balance_rows(
     return rows
 
 
+def samplers_of(capacity: int) -> dict[str, tuple[int, Any]]:
+    """By name, micro-batches or rows of a rank, and the sampler."""
+    once, each = leat.Balance(), leat.Balance(micro_batches=MICRO_BATCHES)
+    return {
+        "4 rows, meet once": (4, Pack(capacity, balance=once)),
+        "4 × 4 rows": (4 * MICRO_BATCHES, Pack(capacity, balance=each)),
+        "a budget of 8 rows, meet once": (1, leat.TokenBudget(8 * capacity, balance=once)),
+        "the same, padded": (1, leat.TokenBudget(8 * capacity, padded=True, balance=once)),
+        "4 × a budget of 2 rows": (MICRO_BATCHES, leat.TokenBudget(2 * capacity, balance=each)),
+    }
+
+
+def live_rows(name: str, lengths: np.ndarray, capacity: int) -> list[dict[str, Any]]:
+    """The figures that loaders give of an epoch."""
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="leat-packing-") as folder:
+        lengths = split(lengths, capacity)
+        tokens = np.ones(int(lengths.sum()), "<u2")
+        tokens[np.cumsum(lengths) - 1] = 0
+        (pathlib.Path(folder) / "tokens.bin").write_bytes(tokens.tobytes())
+        documents = leat.Dataset.tokens(folder, dtype="uint16", seq_len=capacity, eos=0)
+        for step, (batch, sampler) in samplers_of(capacity).items():
+            with leat.Loader(
+                documents, batch_size=batch, train=True, sampler=sampler, fields=("tokens",), rank=0, world_size=RANKS,
+                output="numpy",
+            ) as loader:
+                began = time.perf_counter()
+                batches = iter(loader)
+                seconds = time.perf_counter() - began
+                if next(batches, None) is None:
+                    continue
+                found = loader.stats()[-1]["balance"]
+            rows.append({
+                "lengths": name,
+                "a rank's step": step,
+                "steps": found["steps"],
+                "in runs": f"{found['unbalanced']:.3f}",
+                "balanced": f"{found['balanced']:.3f}",
+                "excess": f"{(found['balanced'] - 1) / max(found['unbalanced'] - 1, 1e-9):.3f}",
+                "begins in": f"{seconds * 1e6 / len(lengths):.1f} µs a document",
+            })  # fmt: skip
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--grain", help="an interpreter that can import grain")
@@ -211,6 +261,8 @@ def main() -> None:
             costs = costs_of(lengths, args.capacity, item)
             uneven += balance_rows(name, costs, item, count)
     report("balance", uneven, args.json)
+    live = [row for name, lengths in known.items() for row in live_rows(name, lengths, args.capacity)]
+    report("balance, in a loader", live, args.json)
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ bool BatchQueue::wait_for_leave(std::uint64_t planned, std::uint64_t reads,
 void BatchQueue::draw_batch() {
   if (!limits_.fetch_ahead || taken_batches_ == steps_.count()) return;
   FetchAhead& rule = *limits_.fetch_ahead;
-  const std::uint64_t end = taken_ + steps_.slice(taken_batches_).size();
+  const std::uint64_t end = taken_ + steps_.size(taken_batches_);
   if (rule.drawn() >= end) return;
   while (rule.drawn() < end) (void)rule.draw();
   changed_.notify_all();

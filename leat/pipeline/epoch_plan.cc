@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "leat/plan/dealing.h"
@@ -56,10 +55,7 @@ std::vector<std::uint64_t> EpochPlan::positions_of(std::uint64_t step,
     return positions;
   }
   if (lanes_) return lanes_->positions_of(step);
-  const StepSlice slice = steps_.slice(step);
-  positions.resize(slice.size());
-  std::iota(positions.begin(), positions.end(), slice.begin);
-  return positions;
+  return steps_.positions(step);
 }
 
 bool EpochPlan::is_mine(std::uint64_t position) {

@@ -46,6 +46,8 @@ class ToldEpoch final : public DrawnEpoch {
     rows_ = {.ends = std::make_shared<const std::vector<std::uint64_t>>(
                  std::move(given.ends)),
              .of_a_step = given.rows_of_a_step};
+    if (!given.dealt) return;
+    rows_.dealt = std::make_shared<const DealtSteps>(*std::move(given.dealt));
   }
 
   std::uint64_t size() const override { return first_ + samples_.size(); }
@@ -125,6 +127,7 @@ Result<void> GivenOrder::give(std::uint64_t epoch, GivenEpoch given) {
         given.samples[i], given.first + i, dataset_samples_));
   }
   LEAT_TRY_VOID(check_ends(given));
+  if (given.dealt) LEAT_TRY_VOID(given.dealt->check());
   Hasher128 hasher;
   for (const std::uint64_t sample : given.samples) hasher.update(sample);
   auto told = std::make_shared<const ToldEpoch>(std::move(given));

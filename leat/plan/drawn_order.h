@@ -89,6 +89,8 @@ struct GivenEpoch {
   /// empty: steps have a global batch of samples each.
   std::vector<std::uint64_t> ends;
   std::uint64_t rows_of_a_step = 1;  ///< Over all ranks.
+  /// How ranks divide the steps of rows from some position on; none: in runs.
+  std::optional<DealtSteps> dealt = std::nullopt;
 
   /// The samples of the largest step; 0 without rows.
   std::uint64_t largest_step() const;
@@ -102,7 +104,7 @@ class GivenOrder final : public DrawnOrder {
 
   /// Replaces an earlier order of that epoch.
   /// Errors: kInvalidArgument: a sample out of range, ends that do not ascend,
-  /// or no rows in a step
+  /// no rows in a step, or as DealtSteps::check()
   Result<void> give(std::uint64_t epoch, GivenEpoch given);
   /// The size of epochs that have not been given yet.
   void expect_size(std::uint64_t size);

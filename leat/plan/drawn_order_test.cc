@@ -323,5 +323,64 @@ TEST(StepsOfRowsTest, RefusesRowsThatDoNotDivide) {
   EXPECT_FALSE(make(0, {0, 1}, Tail::kDrop));
 }
 
+/// Rows of 2, 1, 3 and 2 samples; two make a step, dealt to two ranks.
+StepRows dealt_rows() {
+  return {.ends = std::make_shared<const Ids>(Ids{2, 3, 6, 8}),
+          .of_a_step = 2,
+          .dealt = std::make_shared<const DealtSteps>(
+              DealtSteps{.ranks = 2,
+                         .positions = {2, 0, 1, 6, 7, 3, 4, 5},
+                         .ends = {1, 3, 5, 8}})};
+}
+
+TEST(DealtStepsTest, ARankHasWhatIsDealtToIt) {
+  const auto of = [&](Rank rank, std::uint64_t start) {
+    return *Steps::make({.samples = 8, .start = start, .rank = rank},
+                        dealt_rows());
+  };
+
+  EXPECT_EQ(of({0, 2}, 0).positions(0), (Ids{2}));
+  EXPECT_EQ(of({1, 2}, 0).positions(0), (Ids{0, 1}));
+  EXPECT_EQ(of({0, 2}, 0).size(1), 2U);
+  EXPECT_EQ(of({1, 2}, 0).positions(1), (Ids{3, 4, 5}));
+  EXPECT_EQ(of({1, 2}, 3).positions(0), (Ids{3, 4, 5}));  // A later start.
+  EXPECT_TRUE(of({1, 2}, 0).has_some_for_all(1));
+}
+
+TEST(DealtStepsTest, AStepThatIsNotDealtIsRefused) {
+  EXPECT_FALSE(Steps::make({.samples = 8, .start = 2, .rank = {0, 2}},
+                           dealt_rows()));  // Steps begin elsewhere.
+  EXPECT_FALSE(Steps::make({.samples = 8, .rank = {0, 1}}, dealt_rows()));
+  StepRows larger = dealt_rows();
+  larger.of_a_step = 4;
+  EXPECT_FALSE(Steps::make({.samples = 8, .rank = {0, 2}}, larger));
+}
+
+TEST(DealtStepsTest, ADealThatLosesASampleIsRefused) {
+  const DealtSteps good = *dealt_rows().dealt;
+  EXPECT_TRUE(good.check());
+  for (const std::uint64_t wrong : Ids{0, 1, 3, 8}) {  // In the place of 2.
+    DealtSteps bad = good;
+    bad.positions[0] = wrong;
+    EXPECT_FALSE(bad.check()) << wrong;
+  }
+  DealtSteps bad = good;
+  bad.ends = {1, 3, 5, 9};
+  EXPECT_FALSE(bad.check());
+  bad.ends = {1, 3, 5};
+  EXPECT_FALSE(bad.check());
+  bad.ends = {3, 1, 5, 8};
+  EXPECT_FALSE(bad.check());
+
+  GivenOrder order(8);
+  GivenEpoch given{.samples = Ids{0, 1, 2, 3, 4, 5, 6, 7},
+                   .ends = Ids{2, 3, 6, 8},
+                   .rows_of_a_step = 2,
+                   .dealt = good};
+  EXPECT_TRUE(order.give(0, given));
+  given.dealt = bad;
+  EXPECT_FALSE(order.give(0, given));
+}
+
 }  // namespace
 }  // namespace leat

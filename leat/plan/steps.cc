@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <numeric>
+#include <span>
 #include <utility>
 
 #include "leat/base/check.h"
@@ -91,10 +93,79 @@ Result<void> Steps::begin_in_rows() {
         "{} rows, a step {}; take drop_last=False or a smaller batch",
         ends.size(), rows_.of_a_step));
   }
-  if (first_row_ == 0 || ends[first_row_ - 1] == options_.start) return {};
-  return invalid(
-      fmt::format("position {} is within a step: steps are not as they were",
-                  options_.start));
+  if (first_row_ != 0 && ends[first_row_ - 1] != options_.start) {
+    return invalid(
+        fmt::format("position {} is within a step: steps are not as they were",
+                    options_.start));
+  }
+  return check_dealt();
+}
+
+Result<void> Steps::check_dealt() const {
+  if (rows_.dealt == nullptr) return {};
+  if (rows_.dealt->ranks != options_.rank.world_size) {
+    return invalid(fmt::format("steps are dealt to {} ranks, and there are {}",
+                               rows_.dealt->ranks, options_.rank.world_size));
+  }
+  for (std::uint64_t step = 0; step < count(); ++step) {
+    const StepSlice all = all_ranks(step);
+    const auto found = rows_.dealt->step_at(all.begin);
+    const auto next = rows_.dealt->step_at(all.end);
+    if (found && next && *next == *found + 1) continue;
+    return invalid(
+        fmt::format("no step from position {} to {} is dealt: iter() deals the "
+                    "steps that are left",
+                    all.begin, all.end));
+  }
+  return {};
+}
+
+Result<void> DealtSteps::check() const {
+  const auto refuse = [](std::uint64_t step) {
+    return invalid(fmt::format(
+        "step {} is dealt without its own samples, each once", step));
+  };
+  if (ranks == 0 || ends.size() % ranks != 0) return refuse(0);
+  std::vector<bool> is_dealt(positions.size());
+  std::uint64_t begin = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const std::uint64_t step = i / ranks;
+    const std::uint64_t from = i == 0 ? first : ends[i - 1];
+    if (ends[i] < from || ends[i] - first > positions.size()) {
+      return refuse(step);
+    }
+    if ((i + 1) % ranks != 0) continue;
+    const std::uint64_t end = ends[i] - first;
+    for (std::uint64_t entry = begin; entry < end; ++entry) {
+      const std::uint64_t at = positions[entry] - first;
+      if (positions[entry] < first + begin || at >= end || is_dealt[at]) {
+        return refuse(step);
+      }
+      is_dealt[at] = true;
+    }
+    begin = end;
+  }
+  return begin == positions.size() ? Result<void>()
+                                   : refuse(ends.size() / ranks);
+}
+
+std::optional<std::uint64_t> DealtSteps::step_at(std::uint64_t position) const {
+  if (position == first) return 0;
+  const std::size_t steps = ends.size() / ranks;
+  std::size_t low = 0;
+  std::size_t high = steps;
+  while (low < high) {  // The first step that ends at the position or later.
+    const std::size_t middle = (low + high) / 2;
+    if (ends[(middle + 1) * ranks - 1] < position) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  if (low == steps || ends[(low + 1) * ranks - 1] != position) {
+    return std::nullopt;
+  }
+  return low + 1;
 }
 
 std::uint64_t Steps::count() const {
@@ -142,8 +213,46 @@ bool Steps::is_whole(std::uint64_t step) const {
 }
 
 bool Steps::has_some_for_all(std::uint64_t step) const {
+  if (rows_.dealt != nullptr) {
+    const DealtSteps& dealt = *rows_.dealt;
+    const std::uint64_t number = *dealt.step_at(all_ranks(step).begin);
+    std::uint64_t before = all_ranks(step).begin;
+    for (std::uint32_t rank = 0; rank < dealt.ranks; ++rank) {
+      const std::uint64_t end = dealt.ends[number * dealt.ranks + rank];
+      if (std::exchange(before, end) == end) return false;
+    }
+    return true;
+  }
   const StepSlice all = has_rows() ? rows_of(step) : all_ranks(step);
   return all.size() >= options_.rank.world_size;
+}
+
+StepSlice Steps::entries(std::uint64_t step) const {
+  const DealtSteps& dealt = *rows_.dealt;
+  const std::uint64_t begin = all_ranks(step).begin;
+  const std::uint64_t mine =
+      *dealt.step_at(begin) * dealt.ranks + options_.rank.rank;
+  return {options_.rank.rank == 0 ? begin : dealt.ends[mine - 1],
+          dealt.ends[mine]};
+}
+
+std::uint64_t Steps::size(std::uint64_t step) const {
+  LEAT_CHECK(step < count());
+  return rows_.dealt == nullptr ? slice(step).size() : entries(step).size();
+}
+
+std::vector<std::uint64_t> Steps::positions(std::uint64_t step) const {
+  LEAT_CHECK(step < count());
+  if (rows_.dealt == nullptr) {
+    const StepSlice run = slice(step);
+    std::vector<std::uint64_t> positions(run.size());
+    std::iota(positions.begin(), positions.end(), run.begin);
+    return positions;
+  }
+  const StepSlice mine = entries(step);
+  const auto part = std::span(rows_.dealt->positions)
+                        .subspan(mine.begin - rows_.dealt->first, mine.size());
+  return {part.begin(), part.end()};
 }
 
 StepSlice Steps::slice(std::uint64_t step) const {

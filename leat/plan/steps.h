@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,24 @@ struct StepOptions {
   Tail tail = Tail::kKeep;
 };
 
+/// Steps whose samples go to ranks in other parts than runs: each step keeps
+/// its samples.
+struct DealtSteps {
+  std::uint32_t ranks = 1;
+  std::uint64_t first = 0;  ///< The position at which they begin.
+  /// Step by step, and in it rank by rank: entry i is of the step that has
+  /// position `first + i`.
+  std::vector<std::uint64_t> positions = {};
+  /// The end of each rank in each step: behind its last entry, counted from
+  /// `first` as entries are.
+  std::vector<std::uint64_t> ends = {};
+
+  /// Errors: kInvalidArgument: a step without its own samples, each once
+  Result<void> check() const;
+  /// The number of the step that begins at a position; nullopt: none does.
+  std::optional<std::uint64_t> step_at(std::uint64_t position) const;
+};
+
 /// Rows of unequal size, in place of samples: an epoch is cut into these, and a
 /// step is so many of them.
 struct StepRows {
@@ -40,6 +59,8 @@ struct StepRows {
   /// them N. Null: a row is a sample.
   std::shared_ptr<const std::vector<std::uint64_t>> ends = nullptr;
   std::uint64_t of_a_step = 1;  ///< Over all ranks.
+  /// How ranks divide steps from some position on; null: in runs.
+  std::shared_ptr<const DealtSteps> dealt = nullptr;
 };
 
 /// A run of positions. Positions at or past `samples` (padding only) stand for
@@ -67,12 +88,17 @@ class Steps {
   ///                     the end, N or G above kMax, or a tail that is dropped
   ///                     is the whole epoch; each says what to change; rows of
   ///                     a step that do not divide among the ranks, or a start
-  ///                     that is the end of none
+  ///                     that is the end of none, or of no dealt step; steps
+  ///                     that are dealt to another number of ranks
   static Result<Steps> make(const StepOptions& options,
                             const StepRows& rows = {});
 
   std::uint64_t count() const;
-  /// The positions of this rank in `step`. REQUIRES: step < count().
+  /// The positions of this rank in `step`, as dealt. REQUIRES: step < count().
+  std::vector<std::uint64_t> positions(std::uint64_t step) const;
+  /// How many they are. REQUIRES: step < count().
+  std::uint64_t size(std::uint64_t step) const;
+  /// The same, if steps are dealt in runs. REQUIRES: step < count().
   StepSlice slice(std::uint64_t step) const;
   /// The positions of all ranks together in `step`. REQUIRES: step < count().
   StepSlice all_ranks(std::uint64_t step) const;
@@ -93,6 +119,9 @@ class Steps {
   Steps(const StepOptions& options, StepRows rows)
       : options_(options), rows_(std::move(rows)) {}
   Result<void> begin_in_rows();
+  Result<void> check_dealt() const;
+  /// The part of a dealt step that is this rank's, counted as entries are.
+  StepSlice entries(std::uint64_t step) const;
   bool has_rows() const { return rows_.ends != nullptr; }
   /// The rows of a step, of all ranks.
   StepSlice rows_of(std::uint64_t step) const;

@@ -31,7 +31,9 @@ from leat.errors import (
 
 if TYPE_CHECKING:
     from leat import ops, testing, trace
+    from leat._balance import Balance
     from leat._buckets import SizeBuckets
+    from leat._budget import TokenBudget
     from leat._cache import Cache
     from leat._dataset import Dataset
     from leat._loader import Loader
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from leat._storage import StorageOptions
 
 __all__ = [
+    "Balance",
     "Cache",
     "Cancelled",
     "Corrupt",
@@ -63,6 +66,7 @@ __all__ = [
     "Skipped",
     "StorageOptions",
     "Throttled",
+    "TokenBudget",
     "Unavailable",
     "WeightedSampler",
     "__version__",
@@ -78,6 +82,7 @@ __all__ = [
 # leat.research is for benches.
 _MODULES = ("ops", "research", "testing", "torch", "trace")
 _PLACES = {
+    "Balance": "_balance",
     "Cache": "_cache",
     "Dataset": "_dataset",
     "Loader": "_loader",
@@ -87,6 +92,7 @@ _PLACES = {
     "Shuffle": "_shuffle",
     "SizeBuckets": "_buckets",
     "StorageOptions": "_storage",
+    "TokenBudget": "_budget",
     "WeightedSampler": "_shuffle",
     "mix": "_mix",
 }

@@ -7,7 +7,7 @@ import json
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, Union
 
@@ -17,6 +17,8 @@ from leat import _log, _mds, _native, _order, _parquet, ops as _ops
 from leat._agreement import compare_ranks
 from leat._arguments import checks_names, count
 from leat._buckets import BucketOrder
+from leat._budget import TokenBudget
+from leat._budgeted import AddMicroBatches, BudgetOrder
 from leat._cache import CacheChoice, locality_of, options_of, shared_among
 from leat._dataset import Dataset, Source
 from leat._delivery import Collate, Delivery, Fields, Form, Output
@@ -26,7 +28,7 @@ from leat._mesh import RankChoice, mesh_of
 from leat._mix import Begin, Mix
 from leat._moved import MOVED
 from leat._pack import Pack
-from leat._packed import PackedOrder, PackRows, lengths_of, shuffled
+from leat._packed import WINDOW, PackedOrder, PackRows, lengths_of, shuffled
 from leat._ranks import check_place, pace_of, place_of
 from leat._say import Introduction, LeftBehind, classes_met, drops_last, shown
 from leat._shuffle import DropLast, Order, Sampler, Shuffled, order_of
@@ -78,7 +80,8 @@ class Loader:
         batch_size, global_batch_size: samples a step, for each rank or for all ranks.
         train: True shuffles and drops the last incomplete step; False does neither.
         shuffle: True, False, "full", "block", "stream" or a `leat.Shuffle`.
-        sampler: a list, torch's sampler, a `leat.WeightedSampler` or `leat.SizeBuckets`.
+        sampler: a list, torch's sampler, a `leat.WeightedSampler`, `leat.SizeBuckets`,
+            `leat.Pack` or `leat.TokenBudget`.
         seed: with the epoch, fixes the order and every random op.
         drop_last: True leaves the last incomplete step out; False keeps it; "pad" fills it
             with the epoch's first samples; "join" lets ranks end one batch apart.
@@ -144,7 +147,9 @@ class Loader:
             rank, world_size = place_of(rank, world_size)
         else:
             rank, world_size = self._mesh.rank, self._mesh.world_size
-        self._rows = None if order.pack is None else PackRows(order.pack)
+        self._rows = _row_op(order)
+        if order.budget is not None and batch_size is None and global_batch_size is None:
+            batch_size = 1
         if own is not None:
             own.check_beside(ops, fields, ids=ids, on_error=on_error)
         if self._rows is not None:  # Ops of samples in Megatron's order get whole ones.
@@ -213,6 +218,8 @@ class Loader:
             self._sampled = _order.Sampled(weighted)
         if order.pack is not None:
             self._sampled = _order.Sampled(self._in_rows(order, order.pack))
+        if order.budget is not None:
+            self._sampled = _order.Sampled(self._in_budget(order, order.budget))
         self._process, self._processes = self.rank, self.world_size
         if mesh is not None:
             self._process, self._processes = mesh.process, mesh.processes
@@ -297,8 +304,7 @@ class Loader:
 
     def _steps(self) -> int | None:
         if self._sampled is not None:
-            state = self.state_dict()
-            steps = self._sampled.steps(state["epoch"], self._options["drop_last"])
+            steps = self._sampled.steps(self.state_dict()["epoch"])
             if steps is not None:
                 return steps
         return self._native.length()
@@ -410,6 +416,10 @@ class Loader:
         if self._lateness is not None and self._process == 0:
             for epoch in epochs:
                 epoch["late_rank"] = self._lateness.worst(epoch["epoch"])
+        if self._sampled is not None:
+            for epoch in epochs:
+                if (balance := self._sampled.balance(epoch["epoch"])) is not None:
+                    epoch["balance"] = balance
         return epochs
 
     def recent(self) -> dict[str, Any]:
@@ -492,24 +502,40 @@ class Loader:
         )  # fmt: skip
 
     def _in_rows(self, order: Order, pack: Pack) -> PackedOrder:
-        seed, dataset = self._options["seed"], self.dataset
-        assert self._rows is not None
-        if isinstance(dataset, MegatronSamples):
-            told = dataset.rows_of(self.state_dict()["global_batch_size"])
-            self._rows.expect(told, self.world_size)
-            return told
+        rows, drops = self.state_dict()["global_batch_size"], self._options["drop_last"]
+        if isinstance(self.dataset, MegatronSamples):
+            packed = self.dataset.rows_of(rows, ranks=self.world_size, drops=drops)
+        else:
+            packed = PackedOrder(
+                pack, lengths_of(pack, self.dataset), rows,
+                documents_of=self._taken_of(order), seed=self._options["seed"] if order.mixes else None,
+                ranks=self.world_size, drops=drops,
+            )  # fmt: skip
+        assert isinstance(self._rows, PackRows)
+        self._rows.expect(packed)
+        return packed
 
-        def documents_of(epoch: int) -> np.ndarray:
+    def _in_budget(self, order: Order, budget: TokenBudget) -> BudgetOrder:
+        # A mix has its weights in each window.
+        window = WINDOW if isinstance(self.dataset, Mix) else max(1, len(self.dataset))
+        made = BudgetOrder(
+            budget, budget.lengths_of(self.dataset), self.state_dict()["global_batch_size"],
+            samples_of=self._taken_of(order), window=window, seed=self._options["seed"] if order.mixes else None,
+            ranks=self.world_size, drops=self._options["drop_last"],
+        )  # fmt: skip
+        if isinstance(self._rows, AddMicroBatches):
+            self._rows.expect(made)
+        return made
+
+    def _taken_of(self, order: Order) -> Callable[[int], np.ndarray]:
+        """The samples of an epoch, in the order in which rows take them."""
+        seed, dataset = self._options["seed"], self.dataset
+        def taken(epoch: int) -> np.ndarray:
             if isinstance(dataset, Mix):
-                return _native.mixed_documents(dataset.order_of(Begin()), seed, order.mixes, epoch)
+                return _native.mixed_documents(dataset.order_of(Begin()), seed, order.mixes, epoch).astype(np.int64)
             return shuffled(len(dataset), seed, epoch) if order.mixes else np.arange(len(dataset))
 
-        packed = PackedOrder(
-            pack, lengths_of(pack, dataset), self.state_dict()["global_batch_size"],
-            documents_of=documents_of, seed=seed if order.mixes else None,
-        )  # fmt: skip
-        self._rows.expect(packed, self.world_size)
-        return packed
+        return taken
 
     def _next(self, iteration: int) -> tuple[bool, Batch | None]:
         """The next batch; (False, None) at the end. A process that needs none gets None each step."""
@@ -554,6 +580,13 @@ def _opened(
     return Dataset._of_source(source, wanted, storage_options)
 
 
+def _row_op(order: Order) -> PackRows | AddMicroBatches | None:
+    """The op that lays out rows, or tells where they end."""
+    if order.pack is not None:
+        return PackRows(order.pack)
+    return AddMicroBatches(order.budget) if order.budget is not None and order.budget.adds else None
+
+
 def _reads_alone(order: Order, dataset: Dataset | None, world_size: int | None) -> str:
     """Why the processes of one rank share no cache unless the user gives one; "" if they do.
 
@@ -562,7 +595,7 @@ def _reads_alone(order: Order, dataset: Dataset | None, world_size: int | None) 
     if dataset is None:
         return "a stream indexes its shards as it reads them"
     is_drawn = order.weighted is not None or order.sampler is not None or order.buckets is not None
-    if not dataset._native.has_shards or is_drawn or order.pack is not None:
+    if not dataset._native.has_shards or is_drawn or order.has_rows:
         return ""
     if isinstance(dataset, Mix) and order.shuffle in ("auto", "block"):
         return "a cache would keep a mix from reading its shards in pieces"
@@ -589,6 +622,10 @@ def _drawn_by(order: Order, seed: int) -> str:
         return f"Megatron's order, samples of {order.pack.capacity:,} tokens"
     if order.pack is not None:
         return f"rows of {order.pack.capacity:,} tokens" + (f", seed {seed}" if order.mixes else "")
+    if order.budget is not None:
+        return f"micro-batches of at most {order.budget.max_tokens:,} tokens" + (
+            f", seed {seed}" if order.mixes else ""
+        )
     if order.weighted is not None and order.weighted.may_change:
         return f"drawn by weights that may change, seed {seed}"
     return "in a sampler's order" if order.sampler is not None else ""
@@ -614,9 +651,9 @@ def _order_options(order: Order, dataset: Dataset | None) -> dict[str, Any]:
         "shuffle": order.shuffle,
         "shuffle_window": order.window,
         "weights": weights,
-        "mix": dataset.order_of(Begin()) if isinstance(dataset, Mix) and order.pack is None else None,
+        "mix": dataset.order_of(Begin()) if isinstance(dataset, Mix) and not order.has_rows else None,
         "samples_per_epoch": drawn,
-        "sampler": changes or any(each is not None for each in (order.sampler, order.buckets, order.pack)),
+        "sampler": changes or order.has_rows or order.sampler is not None or order.buckets is not None,
         "drop_last": order.drop_last,
         "pad": order.pad,
         "join": order.join,

@@ -146,18 +146,20 @@ class MegatronSamples(Dataset):
                     'such as leat.ops.Documents or leat.ops.Python(function, per="batch")'
                 )
 
-    def rows_of(self, rows_of_a_step: int) -> PackedOrder:
+    def rows_of(self, rows_of_a_step: int, *, ranks: int, drops: bool) -> PackedOrder:
         """The order, for a loader."""
-        return _Told(self._rows, rows_of_a_step)
+        return _Told(self._rows, rows_of_a_step, ranks=ranks, drops=drops)
 
 
 class _Told(PackedOrder):
     """The same rows in each epoch."""
 
-    def __init__(self, rows: PackedRows, rows_of_a_step: int) -> None:
+    def __init__(self, rows: PackedRows, rows_of_a_step: int, *, ranks: int, drops: bool) -> None:
         none = np.empty(0, np.int64)
         pack = Pack(rows.capacity, method="concat_then_split", adds=())
-        super().__init__(pack, none, rows_of_a_step, documents_of=lambda epoch: none, seed=None)
+        super().__init__(
+            pack, none, rows_of_a_step, documents_of=lambda epoch: none, seed=None, ranks=ranks, drops=drops
+        )
         self._rows = rows
 
     def set_epoch(self, epoch: int) -> None:

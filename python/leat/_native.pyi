@@ -156,7 +156,8 @@ class Loader:
     def peek(self) -> list[tuple[str, Any]] | None: ...
     def set_epoch(self, epoch: int) -> None: ...
     def give_order(
-        self, epoch: int, first: int, samples: Any, ends: Any, starts: bool, rows_of_a_step: int = 1
+        self, epoch: int, first: int, samples: Any, ends: Any, starts: bool, rows_of_a_step: int = 1,
+        dealt: tuple[int, int, Any, Any] | None = None,
     ) -> None: ...
     def expect_order_of(self, samples: int) -> None: ...
     def next_epoch(self) -> int: ...
@@ -218,6 +219,29 @@ def balance(
     costs: np.ndarray, *, ranks: int, micro_batches: int, equal_counts: bool
 ) -> tuple[np.ndarray, np.ndarray]: ...
 def weighted_samples(weights: np.ndarray, seed: int, epoch: int, size: int) -> np.ndarray: ...
+def balance_within(
+    costs: np.ndarray,
+    *,
+    sizes: np.ndarray,
+    groups: np.ndarray,
+    capacity: int,
+    most_items: int,
+    ranks: int,
+    micro_batches: int,
+) -> tuple[np.ndarray, np.ndarray]: ...
+def fill_steps(
+    lengths: np.ndarray,
+    buckets: np.ndarray,
+    *,
+    max_tokens: int,
+    counts_padding: bool,
+    max_samples: int,
+    micro_batches: int,
+    is_last: bool,
+    shuffles: bool,
+    seed: int,
+    stream: int,
+) -> tuple[np.ndarray, np.ndarray]: ...
 def mixed_documents(mix: dict[str, Any], seed: int, is_shuffled: bool, epoch: int) -> np.ndarray: ...
 def cache_policies() -> list[tuple[str, bool]]: ...
 def launched() -> tuple[int, int, int]: ...

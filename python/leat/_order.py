@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import operator
 from collections.abc import Iterable
 from typing import Any
@@ -14,7 +15,7 @@ from leat import _native
 from leat._agreement import JobStore
 from leat._buckets import BucketOrder
 from leat._dataset import Dataset
-from leat._packed import PackedOrder
+from leat._row_order import RowOrder
 from leat._shuffle import WeightedSampler
 from leat.errors import InvalidArgument
 
@@ -132,15 +133,16 @@ class Sampled:
             If it has ``set_epoch``, that is called first.
     """
 
-    def __init__(self, sampler: Iterable[int] | PackedOrder | ChangingWeights) -> None:
-        if not isinstance(sampler, (PackedOrder, ChangingWeights)):
+    def __init__(self, sampler: Iterable[int] | RowOrder | ChangingWeights) -> None:
+        if not isinstance(sampler, (RowOrder, ChangingWeights)):
             check_sampler(sampler)
         self._sampler = sampler
         self._times = 0  # That an epoch was begun.
         self.length = 0
         """The samples, or the rows, of the epoch that was begun."""
-        self.rows_of_a_step = sampler.rows_of_a_step if isinstance(sampler, PackedOrder) else None
+        self.rows_of_a_step = sampler.rows_of_a_step if isinstance(sampler, RowOrder) else None
         """None: steps have samples."""
+        self.unit = sampler.unit if isinstance(sampler, RowOrder) else "samples"
 
     def expect(self, native: Any) -> None:
         """Tells the engine the length of epochs, if the sampler knows it."""
@@ -159,23 +161,25 @@ class Sampled:
         epoch = native.next_epoch()
         if hasattr(self._sampler, "set_epoch"):
             self._sampler.set_epoch(epoch)
-        ends, rows = np.empty(0, np.uint64), 1
+        ends, rows, dealt = np.empty(0, np.uint64), 1, None
         if isinstance(self._sampler, BucketOrder):
             order = self._sampler.order().astype(np.uint64)
         elif isinstance(self._sampler, ChangingWeights):
             order = self._sampler.order()
-        elif isinstance(self._sampler, PackedOrder):
+        elif isinstance(self._sampler, RowOrder):
             order, ends, rows = self._sampler.order(), self._sampler.ends(), self._sampler.rows_of_a_step
+            state = json.loads(native.state())
+            dealt = self._sampler.begin(epoch, state["position"] if state["epoch"] == epoch else 0)
         else:
             order = numbers_of(self._sampler, samples)
         self.length = len(order) if self.rows_of_a_step is None else len(ends)
         self._times += 1
         if met is not None:
-            told = order.tobytes() + ends.tobytes()
+            told = [order, ends] if dealt is None else [order, ends, *dealt[2:]]
             if isinstance(self._sampler, ChangingWeights):  # Other weights may give the same order, by chance.
-                told += (self._sampler.digest_of(epoch) or "").encode()
+                told.append(np.frombuffer((self._sampler.digest_of(epoch) or "").encode(), np.uint8))
             self._compare(told, *met)
-        native.give_order(epoch, 0, order, ends, False, rows)
+        native.give_order(epoch, 0, order, ends, False, rows, dealt)
 
     def describe(self, state: dict[str, Any]) -> None:
         """Adds what a state has to say beside the order of its epoch."""
@@ -187,16 +191,19 @@ class Sampled:
         if isinstance(self._sampler, ChangingWeights):
             self._sampler.check(state)
 
-    def steps(self, epoch: int, drops: bool) -> int | None:
+    def steps(self, epoch: int) -> int | None:
         """The steps of an epoch, if the engine cannot count them."""
-        if not isinstance(self._sampler, PackedOrder):
+        if not isinstance(self._sampler, RowOrder):
             return None
         self._sampler.set_epoch(epoch)
-        rows, each = len(self._sampler.ends()), self._sampler.rows_of_a_step
-        return rows // each if drops else -(-rows // each)
+        return self._sampler.steps()
 
-    def _compare(self, told: bytes, store: Any, name: str) -> None:
-        mine = hashlib.blake2b(told, digest_size=16).hexdigest()
+    def balance(self, epoch: int) -> dict[str, Any] | None:
+        """The gain of a `leat.Balance` in an epoch that was begun; None: there is none."""
+        return self._sampler.report(epoch) if isinstance(self._sampler, RowOrder) else None
+
+    def _compare(self, parts: list[np.ndarray], store: Any, name: str) -> None:
+        mine = hashlib.blake2b(b"".join(part.tobytes() for part in parts), digest_size=16).hexdigest()
         key = f"leat/sampler/{name}/{self._times}"
         first = JobStore(store).ask(lambda store: store.compare_set(key, "", mine).decode())
         if first not in (None, mine) and isinstance(self._sampler, ChangingWeights):

@@ -10,6 +10,7 @@ import numpy as np
 
 from leat import _native
 from leat._arguments import checks_names, count
+from leat._balance import Balance
 from leat._ragged import Ragged
 from leat.errors import InvalidArgument
 
@@ -60,6 +61,9 @@ class Pack:
         tokens: the field with the tokens of a document.
         pad_token: the token that fills the rest of a row.
         adds: the fields to add, in that order.
+        balance: a `leat.Balance`, which deals the rows of each step so that ranks take
+            equally long; None deals them in runs. With several micro-batches, the rows of a
+            batch are those of its first micro-batch, then of the next.
 
     Raises:
         leat.InvalidArgument: an argument has another value.
@@ -73,6 +77,7 @@ class Pack:
     tokens: str = "tokens"
     pad_token: int = 0
     adds: Sequence[str] = ("segment_ids", "positions")
+    balance: Optional[Balance] = None
 
     def __post_init__(self) -> None:
         count("capacity", self.capacity, at_least=1, below=2**31)
@@ -93,6 +98,8 @@ class Pack:
         if any(name not in _ADDS for name in names) or len(set(names)) < len(names):
             raise InvalidArgument(f"adds={self.adds!r}; it is some of {', '.join(_ADDS)}, each once")
         object.__setattr__(self, "adds", tuple(names))
+        if self.balance is not None and not isinstance(self.balance, Balance):
+            raise InvalidArgument(f"balance={self.balance!r}; it is a leat.Balance")
 
     def rows(self, lengths: Any) -> Rows:
         """The rows of a window of documents, given their lengths in tokens.

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+from leat._balance import Balance, Deal, Step
 from leat._dataset import Dataset
-from leat._pack import Pack, Rows
+from leat._pack import Pack, Rows, balance as balanced
 from leat._ragged import Ragged
+from leat._row_order import RowOrder
 from leat.errors import InvalidArgument
 from leat.ops._mix import BatchFunction, BatchOp, _like
 from leat.ops._op import fail
 
 _log = logging.getLogger("leat")
-_WINDOW = 1 << 16
+WINDOW = 1 << 16
 """Documents that are packed together."""
 _MOST_WINDOWS = 1 << 32
 _ROWS_STREAM = 1 << 63
 """Keeps the order of rows apart from the order of documents."""
 
 
-class PackedOrder:
+class PackedOrder(RowOrder):
     """The rows of each epoch, as documents by position: see `leat.Pack`.
 
     Args:
@@ -32,6 +34,7 @@ class PackedOrder:
         rows_of_a_step: over all ranks.
         documents_of: the documents of an epoch, in the order in which they are packed.
         seed: with the epoch, draws the order of rows within a window; None keeps it.
+        ranks, drops: as for `RowOrder`.
     """
 
     def __init__(
@@ -42,29 +45,30 @@ class PackedOrder:
         *,
         documents_of: Callable[[int], np.ndarray],
         seed: int | None,
+        ranks: int = 1,
+        drops: bool = True,
     ) -> None:
+        super().__init__(rows_of_a_step, ranks=ranks, balance=pack.balance, drops=drops, unit="rows")
         self._pack = pack
         self._lengths = lengths
         self._documents_of = documents_of
         self._seed = seed
-        self.rows_of_a_step = rows_of_a_step
         self._epoch = -1
         self._has_told = False
         self._rows = _joined(pack, [])
 
     def set_epoch(self, epoch: int) -> None:
-        """Packs the documents of an epoch, unless that is done."""
         if epoch == self._epoch:
             return
         documents = self._documents_of(epoch)
         windows = []
-        for first in range(0, len(documents), _WINDOW):
-            window = documents[first : first + _WINDOW]
+        for first in range(0, len(documents), WINDOW):
+            window = documents[first : first + WINDOW]
             rows = self._pack.rows(self._lengths[window])
             order = np.arange(len(rows))
             if self._seed is not None:
                 # Rows close early if they have long documents: mixed, they come alike.
-                order = shuffled(len(rows), self._seed, _ROWS_STREAM + epoch * _MOST_WINDOWS + first // _WINDOW)
+                order = shuffled(len(rows), self._seed, _ROWS_STREAM + epoch * _MOST_WINDOWS + first // WINDOW)
             windows.append(_reordered(rows, window, order))
         self._rows, self._epoch = _joined(self._pack, windows), epoch
         if not self._has_told:
@@ -93,22 +97,52 @@ class PackedOrder:
         """The end position of each row."""
         return self._rows.offsets[1:].astype(np.uint64)
 
-    def rows_at(self, epoch: int, position: int, rank: int, world_size: int) -> Rows:
+    def _steps_to_deal(self, balance: Balance, first_row: int) -> tuple[int, Iterator[Step]]:
+        ranks = self._ranks
+        costs = balance.costs_of(self._rows.lengths)
+        of_rows = np.add.reduceat(costs, self._rows.offsets[:-1]) if len(self._rows) else costs
+
+        def steps() -> Iterator[Step]:
+            edges = self._edges(first_row)
+            for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist()):
+                is_whole = end - begin == self.rows_of_a_step
+                micro_batches = balance.micro_batches if is_whole else 1
+                mine = of_rows[begin:end]
+                in_runs = [
+                    [m * ranks + rank] * len(part)
+                    for rank in range(ranks)
+                    for m, part in enumerate(
+                        np.array_split(np.arange(*self._run_of(begin, rank)), micro_batches)
+                    )
+                ]
+                yield Step(
+                    begin, mine, np.array(sum(in_runs, []), np.int64), is_whole,
+                    lambda mine=mine, most=micro_batches: balanced(mine, ranks, most),  # type: ignore[misc]
+                )  # fmt: skip
+
+        return first_row, steps()
+
+    def _positions_of(self, deal: Deal) -> tuple[np.ndarray, np.ndarray]:
+        pieces, ends = _pieces_of(self._rows, deal.items)
+        before = int(self._rows.offsets[deal.first])
+        rows = deal.ends() - deal.first
+        return pieces, before + np.concatenate(([0], ends))[rows]
+
+    def rows_at(self, epoch: int, position: int, rank: int) -> Rows:
         """The rows of a rank in the step at a position; their documents are numbered by piece."""
         self.set_epoch(epoch)
-        offsets = self._rows.offsets
-        first = int(np.searchsorted(offsets, position))
-        rows = min(self.rows_of_a_step, len(self._rows) - first)
-        share, longer = divmod(rows, world_size)
-        mine = first + rank * share + min(rank, longer)
-        edges = offsets[mine : mine + share + (rank < longer) + 1]
-        part = slice(edges[0], edges[-1])
+        first = int(np.searchsorted(self._rows.offsets, position))
+        if self._deal is None:
+            rows = np.arange(*self._run_of(first, rank))
+        else:
+            rows, _ = self._deal.of_rank(first, rank)
+        pieces, ends = _pieces_of(self._rows, rows)
         return Rows(
             self._pack.capacity,
-            np.arange(edges[-1] - edges[0]),
-            self._rows.begins[part],
-            self._rows.lengths[part],
-            edges - edges[0],
+            np.arange(len(pieces)),
+            self._rows.begins[pieces],
+            self._rows.lengths[pieces],
+            np.concatenate(([0], ends)),
         )
 
 
@@ -135,10 +169,17 @@ def _joined(pack: Pack, windows: list[Rows]) -> Rows:
 
 def _reordered(rows: Rows, documents: np.ndarray, order: np.ndarray) -> Rows:
     """The rows in another order, with documents in place of their numbers in the window."""
-    sizes = np.diff(rows.offsets)[order]
-    offsets = np.concatenate(([0], np.cumsum(sizes)))
-    pieces = np.arange(offsets[-1]) + np.repeat(rows.offsets[:-1][order] - offsets[:-1], sizes)
+    pieces, ends = _pieces_of(rows, order)
+    offsets = np.concatenate(([0], ends))
     return Rows(rows.capacity, documents[rows.samples[pieces]], rows.begins[pieces], rows.lengths[pieces], offsets)
+
+
+def _pieces_of(rows: Rows, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The pieces of these rows, in their order, and the end of each row among them."""
+    sizes = np.diff(rows.offsets)[order]
+    ends = np.cumsum(sizes)
+    pieces = np.arange(ends[-1] if len(ends) else 0) + np.repeat(rows.offsets[:-1][order] - (ends - sizes), sizes)
+    return pieces, ends
 
 
 class PackRows(BatchOp):
@@ -148,18 +189,17 @@ class PackRows(BatchOp):
         self._pack = pack
         self.adds = pack.adds
         self._order: PackedOrder | None = None
-        self._world_size = 1
         super().__init__({"capacity": pack.capacity, "tokens": pack.tokens, "adds": list(pack.adds)}, None, None)
 
-    def expect(self, order: PackedOrder, world_size: int) -> None:
+    def expect(self, order: PackedOrder) -> None:
         """From now on batches are of that order."""
-        self._order, self._world_size = order, world_size
+        self._order = order
 
     def for_batch(self, place: int, *, is_own: bool = False) -> BatchFunction:
         def call(batch: Any, kind: str, numbers: tuple[int, ...]) -> Any:
             _, epoch, position, rank = numbers
             assert self._order is not None
-            return self._laid_out(batch, self._order.rows_at(epoch, position, rank, self._world_size))
+            return self._laid_out(batch, self._order.rows_at(epoch, position, rank))
 
         return call
 

@@ -58,6 +58,10 @@ _ORDERS = {
 _said: set[str] = set()
 
 
+_ROWS = {"rows": "row", "micro-batches": "micro-batch"}
+"""The units of steps that have several samples each, and the word for one."""
+
+
 class Length(NamedTuple):
     """The length of an epoch, and of a step, in what steps are counted in."""
 
@@ -152,7 +156,9 @@ class Introduction:
             return ""
         if self._pads:
             return f"fills up the last step with {_twice(length.step - rest)}"
-        counted = _counted(rest, "row", "rows") if length.unit == "rows" else f"{rest:,}"
+        counted = f"{rest:,}"
+        if length.unit in _ROWS:
+            counted = _counted(rest, _ROWS[length.unit], length.unit)
         return f"drops {counted} of the last step" if self._drops else f"a last step of {counted}"
 
 
@@ -167,7 +173,7 @@ def _length_of(loader: Any, state: dict[str, Any]) -> Length | None:
     options, sampled, step = loader._options, loader._sampled, state["global_batch_size"]
     if sampled is not None:
         rows = sampled.rows_of_a_step
-        return Length(sampled.length, step, "samples") if rows is None else Length(sampled.length, rows, "rows")
+        return Length(sampled.length, step, "samples") if rows is None else Length(sampled.length, rows, sampled.unit)
     if options["sampler"]:  # Told to the engine by leat.torch, window by window.
         return None
     if options["weights"] is not None:

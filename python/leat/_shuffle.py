@@ -8,6 +8,7 @@ from typing import Any, Literal, Optional, Union
 
 from leat._arguments import checks_names, count
 from leat._buckets import SizeBuckets
+from leat._budget import TokenBudget
 from leat._pack import Pack
 from leat.errors import InvalidArgument
 
@@ -103,7 +104,7 @@ class WeightedSampler:
 
 Shuffled = Union[bool, Literal["full", "block", "stream"], Shuffle, None]
 
-Sampler = Union[Iterable[int], WeightedSampler, SizeBuckets, Pack, None]
+Sampler = Union[Iterable[int], WeightedSampler, SizeBuckets, Pack, TokenBudget, None]
 
 DropLast = Union[bool, Literal["pad", "join"], None]
 
@@ -119,12 +120,18 @@ class Order:
     sampler: Iterable[int] | None
     buckets: SizeBuckets | None
     pack: Pack | None
+    budget: TokenBudget | None
     mixes: bool
-    """Buckets, or the documents that are packed."""
+    """Buckets, documents that are packed, or samples within a budget."""
     drop_last: bool | None
     """None: as usual for that shuffle."""
     pad: bool
     join: bool
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether a step has rows of several samples."""
+        return self.pack is not None or self.budget is not None
 
     @property
     def columns(self) -> list[str]:
@@ -132,6 +139,8 @@ class Order:
         named = [] if self.weighted is None else [self.weighted.weights]
         if self.buckets is not None:
             named += self.buckets.by
+        if self.budget is not None:
+            named.append(self.budget.lengths)
         return [each for each in named if isinstance(each, str)]
 
 
@@ -150,14 +159,18 @@ def order_of(
     weighted = sampler if isinstance(sampler, WeightedSampler) else None
     buckets = sampler if isinstance(sampler, SizeBuckets) else None
     pack = sampler if isinstance(sampler, Pack) else None
-    arranges = buckets is not None or pack is not None
+    budget = sampler if isinstance(sampler, TokenBudget) else None
+    arranges = buckets is not None or pack is not None or budget is not None
     if arranges and not isinstance(shuffle, (bool, type(None))):
         raise InvalidArgument(
             f"shuffle={shuffle!r} and sampler= both say the order; beside a leat.{type(sampler).__name__} "
             "it is True or False"
         )
-    if pack is not None and drop_last == "pad":
-        raise InvalidArgument('drop_last="pad" fills a step with samples, and a step of leat.Pack has rows; leave it out')
+    if drop_last == "pad" and (pack is not None or budget is not None):
+        raise InvalidArgument(
+            f'drop_last="pad" fills a step with samples, and a step of leat.{type(sampler).__name__} has '
+            f"{'rows' if budget is None else 'micro-batches'}; leave it out"
+        )
     if sampler is not None and not arranges:
         if shuffle is not None:
             raise InvalidArgument("shuffle= and sampler= both say the order; leave shuffle= out")
@@ -186,6 +199,7 @@ def order_of(
         sampler=None if weighted is not None or arranges else sampler,
         buckets=buckets,
         pack=pack,
+        budget=budget,
         mixes=mixes,
         drop_last=drops,
         pad=drop_last == "pad",

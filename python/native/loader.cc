@@ -297,10 +297,16 @@ std::unique_ptr<Loader> open_url(const std::string& url,
   return opened(Loader::open(std::move(source), options, process_env()));
 }
 
+/// The fields of DealtSteps, in their order.
+using DealtInPython =
+    std::tuple<std::uint32_t, std::uint64_t, Numbers<std::uint64_t>,
+               Numbers<std::uint64_t>>;
+
 void give_order(Loader& loader, std::uint64_t epoch, std::uint64_t first,
                 const Numbers<std::uint64_t>& samples,
                 const Numbers<std::uint64_t>& ends, bool starts,
-                std::uint64_t rows_of_a_step) {
+                std::uint64_t rows_of_a_step,
+                const std::optional<DealtInPython>& dealt) {
   const auto copy = [](const Numbers<std::uint64_t>& numbers) {
     const std::span<const std::uint64_t> span = span_of(numbers);
     return std::vector<std::uint64_t>(span.begin(), span.end());
@@ -309,6 +315,13 @@ void give_order(Loader& loader, std::uint64_t epoch, std::uint64_t first,
                    .samples = copy(samples),
                    .ends = copy(ends),
                    .rows_of_a_step = rows_of_a_step};
+  if (dealt) {
+    const auto& [ranks, begin, positions, dealt_ends] = *dealt;
+    order.dealt = DealtSteps{.ranks = ranks,
+                             .first = begin,
+                             .positions = copy(positions),
+                             .ends = copy(dealt_ends)};
+  }
   check_is_outside(loader, "iter()");
   // Ends a run, whose Python functions need the GIL.
   ok_or_raise([&] {
@@ -457,7 +470,7 @@ void bind_loader(py::module_& module) {
            })
       .def("give_order", &give_order, py::arg("epoch"), py::arg("first"),
            py::arg("samples"), py::arg("ends"), py::arg("starts"),
-           py::arg("rows_of_a_step") = 1)
+           py::arg("rows_of_a_step") = 1, py::arg("dealt") = py::none())
       .def("expect_order_of", &Loader::expect_order_of, WithoutGil())
       .def("next_epoch", &Loader::next_epoch, WithoutGil())
       .def("state", &Loader::state, WithoutGil())

@@ -15,6 +15,8 @@
 #include "errors.h"
 #include "leat/pipeline/packed_batch.h"
 #include "leat/plan/balance.h"
+#include "leat/plan/balance_within.h"
+#include "leat/plan/token_budget.h"
 
 namespace py = pybind11;
 
@@ -142,6 +144,14 @@ py::tuple fill_packed_arrays(const py::array& values,
 
 /// (group_of, costs): int64 by item, and float64 of shape (micro_batches,
 /// ranks).
+py::tuple arrays_of(const BalancedDeal& deal, std::uint32_t ranks) {
+  const auto shape = static_cast<py::ssize_t>(ranks);
+  const auto groups = static_cast<py::ssize_t>(deal.costs.size());
+  return py::make_tuple(
+      array_of<std::int64_t>(deal.group_of),
+      array_of<double>(deal.costs).reshape({groups / shape, shape}));
+}
+
 py::tuple balance_costs(const ArrayOf<double>& costs, std::uint32_t ranks,
                         std::uint32_t micro_batches, bool equal_counts) {
   const auto of_items = span_of(costs);
@@ -151,10 +161,54 @@ py::tuple balance_costs(const ArrayOf<double>& costs, std::uint32_t ranks,
                               .micro_batches = micro_batches,
                               .equal_counts = equal_counts});
   }());
-  return py::make_tuple(array_of<std::int64_t>(deal.group_of),
-                        array_of<double>(deal.costs)
-                            .reshape({static_cast<py::ssize_t>(micro_batches),
-                                      static_cast<py::ssize_t>(ranks)}));
+  return arrays_of(deal, ranks);
+}
+
+py::tuple balance_costs_within(const ArrayOf<double>& costs,
+                               const ArrayOf<std::uint64_t>& sizes,
+                               const ArrayOf<std::uint32_t>& groups,
+                               std::uint64_t capacity, std::uint64_t most_items,
+                               std::uint32_t ranks,
+                               std::uint32_t micro_batches) {
+  const BudgetedItems items = {.costs = span_of(costs),
+                               .sizes = span_of(sizes),
+                               .groups = span_of(groups),
+                               .capacity = capacity,
+                               .most_items = most_items};
+  const BalancedDeal deal = value_or_raise([&] {
+    const py::gil_scoped_release unlocked;
+    return balance_within(items,
+                          {.ranks = ranks, .micro_batches = micro_batches});
+  }());
+  return arrays_of(deal, ranks);
+}
+
+/// (samples, ends): int64; the samples by place in the window, and the end of
+/// each micro-batch among them. `buckets` may be empty.
+py::tuple fill_budgeted_steps(const ArrayOf<std::uint64_t>& lengths,
+                              const ArrayOf<std::uint16_t>& buckets,
+                              std::uint64_t max_tokens, bool counts_padding,
+                              std::uint32_t max_samples,
+                              std::uint64_t micro_batches, bool is_last,
+                              bool shuffles, std::uint64_t seed,
+                              std::uint64_t stream) {
+  const TokenBudgetOptions options = {
+      .max_tokens = max_tokens,
+      .count = counts_padding ? TokenCount::kPadded : TokenCount::kSum,
+      .max_samples = max_samples,
+      .micro_batches = micro_batches,
+      .is_last = is_last,
+      .shuffles = shuffles,
+      .seed = seed,
+      .stream = stream};
+  const MeasuredSamples window = {.lengths = span_of(lengths),
+                                  .buckets = span_of(buckets)};
+  const BudgetedSteps steps = value_or_raise([&] {
+    const py::gil_scoped_release unlocked;
+    return fill_steps(window, options);
+  }());
+  return py::make_tuple(array_of<std::int64_t>(steps.samples),
+                        array_of<std::int64_t>(steps.ends));
 }
 
 }  // namespace
@@ -170,6 +224,15 @@ void bind_packing(py::module_& module) {
   module.def("balance", &balance_costs, py::arg("costs"), py::kw_only(),
              py::arg("ranks"), py::arg("micro_batches"),
              py::arg("equal_counts"));
+  module.def("balance_within", &balance_costs_within, py::arg("costs"),
+             py::kw_only(), py::arg("sizes"), py::arg("groups"),
+             py::arg("capacity"), py::arg("most_items"), py::arg("ranks"),
+             py::arg("micro_batches"));
+  module.def("fill_steps", &fill_budgeted_steps, py::arg("lengths"),
+             py::arg("buckets"), py::kw_only(), py::arg("max_tokens"),
+             py::arg("counts_padding"), py::arg("max_samples"),
+             py::arg("micro_batches"), py::arg("is_last"), py::arg("shuffles"),
+             py::arg("seed"), py::arg("stream"));
 }
 
 }  // namespace leat

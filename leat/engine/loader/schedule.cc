@@ -111,7 +111,7 @@ std::optional<std::uint64_t> Schedule::batches_of(std::uint64_t epoch,
   if (!steps) return 0;
   const std::uint64_t count = steps->count();
   // Only if the tail is kept can a rank be left without a sample.
-  const bool is_left_out = count > 0 && steps->slice(count - 1).size() == 0;
+  const bool is_left_out = count > 0 && steps->size(count - 1) == 0;
   return is_left_out ? count - 1 : count;
 }
 

@@ -1,0 +1,95 @@
+"""Orders whose steps have rows of several samples."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from leat._balance import Balance, Deal, Step, deal_steps, tell
+
+
+class RowOrder(ABC):
+    """The samples of each epoch by position, in rows; a step is so many rows.
+
+    Args:
+        rows_of_a_step: over all ranks.
+        ranks: that divide a step.
+        balance: how they do; None: in runs.
+        drops: whether the last step is left out if it is not whole.
+        unit: a word for rows.
+    """
+
+    def __init__(
+        self, rows_of_a_step: int, *, ranks: int, balance: Balance | None, drops: bool, unit: str
+    ) -> None:
+        if balance is not None:
+            balance.check_step(rows_of_a_step, ranks, unit)
+        self.rows_of_a_step = rows_of_a_step
+        self.unit = unit
+        self._ranks = ranks
+        self._balance = balance
+        self._drops = drops
+        self._deal: Deal | None = None
+        self._reports: dict[int, dict[str, Any]] = {}
+
+    @abstractmethod
+    def set_epoch(self, epoch: int) -> None:
+        """Plans the rows of an epoch, unless that is done."""
+
+    @abstractmethod
+    def order(self) -> np.ndarray:
+        """The sample at each position: uint64."""
+
+    @abstractmethod
+    def ends(self) -> np.ndarray:
+        """The end position of each row: uint64."""
+
+    @abstractmethod
+    def _steps_to_deal(self, balance: Balance, first_row: int) -> tuple[int, Iterator[Step]]:
+        """The number of the first item, and the steps from a row on."""
+
+    @abstractmethod
+    def _positions_of(self, deal: Deal) -> tuple[np.ndarray, np.ndarray]:
+        """The positions of its items, and the end position of each rank of each step."""
+
+    def begin(self, epoch: int, position: int) -> tuple[int, int, np.ndarray, np.ndarray] | None:
+        """The steps of the epoch from a position on, as dealt to ranks; None: in runs."""
+        self._deal = None
+        if self._balance is None:
+            return None
+        first_row = int(np.searchsorted(self.ends(), position, side="right"))
+        first, steps = self._steps_to_deal(self._balance, first_row)
+        deal = deal_steps(self._balance, self._ranks, first, steps)
+        if not self._reports and self._ranks > 1:
+            tell(self._balance, deal, self.unit)
+        self._reports[epoch] = deal.report(self._balance)
+        if self._balance.mode == "shadow":
+            return None
+        self._deal = deal
+        positions, ends = self._positions_of(deal)
+        return self._ranks, position, positions.astype(np.uint64), ends.astype(np.uint64)
+
+    def report(self, epoch: int) -> dict[str, Any] | None:
+        """The gain of a balance in an epoch that was begun; None: there is none."""
+        return self._reports.get(epoch)
+
+    def steps(self) -> int:
+        """The steps of a whole epoch."""
+        rows, each = len(self.ends()), self.rows_of_a_step
+        return rows // each if self._drops else -(-rows // each)
+
+    def _edges(self, first_row: int) -> np.ndarray:
+        """The first row of each step from a row on, and the end of the last step."""
+        rows, each = len(self.ends()), self.rows_of_a_step
+        edges = np.arange(first_row, rows + 1, each)
+        return edges if self._drops or edges[-1] == rows else np.append(edges, rows)
+
+    def _run_of(self, first_row: int, rank: int) -> tuple[int, int]:
+        """The rows of a rank in the step that begins with a row, dealt in runs."""
+        rows = min(self.rows_of_a_step, len(self.ends()) - first_row)
+        share, longer = divmod(rows, self._ranks)
+        begin = first_row + rank * share + min(rank, longer)
+        return begin, begin + share + (rank < longer)
