@@ -56,11 +56,15 @@ class RetryPolicy {
   /// than `bound`.
   Nanoseconds draw_backoff(std::uint32_t attempts_made,
                            Nanoseconds bound = Nanoseconds::max()) {
-    const std::uint64_t most =
-        std::min(longest_backoff(attempts_made), bound).count();
+    return draw(std::min(longest_backoff(attempts_made), bound));
+  }
+
+  /// Uniformly from [0, most].
+  Nanoseconds draw(Nanoseconds most) {
+    const auto bound = static_cast<std::uint64_t>(most.count());
     const std::uint64_t draw =
         mix64(seed_ + draws_.fetch_add(1, std::memory_order_relaxed));
-    return Nanoseconds(static_cast<Nanoseconds::rep>(draw % (most + 1)));
+    return Nanoseconds(static_cast<Nanoseconds::rep>(draw % (bound + 1)));
   }
 
   Nanoseconds longest_backoff(std::uint32_t attempts_made) const {
