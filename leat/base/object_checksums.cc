@@ -2,7 +2,7 @@
 // with carry-less multiplication, blocks of 64 bytes are folded: the remainder
 // of a polynomial does not change if a term far ahead is replaced by its
 // remainder (Gopal et al., "Fast CRC Computation for Generic Polynomials Using
-// PCLMULQDQ Instruction", Intel, 2009). What is left goes through the tables.
+// PCLMULQDQ Instruction", Intel, 2009). The rest goes through the tables.
 
 #include "leat/base/object_checksums.h"
 
@@ -58,7 +58,8 @@ std::uint64_t by_tables(std::span<const std::byte> bytes, std::uint64_t crc) {
     crc = next;
   }
   for (const std::byte byte : bytes) {
-    crc = crc >> 8 ^ kTables[0][(crc ^ static_cast<std::uint64_t>(byte)) & 0xff];
+    crc =
+        crc >> 8 ^ kTables[0][(crc ^ static_cast<std::uint64_t>(byte)) & 0xff];
   }
   return crc;
 }
@@ -72,8 +73,9 @@ constexpr std::uint64_t power_of_x(unsigned exponent) {
   return p;
 }
 
-/// What brings 16 bytes forward by so many bits. Their first eight bytes are
-/// the higher powers; a product of two words read backwards is one bit short.
+/// Factors that bring 16 bytes forward by so many bits. Their first eight bytes
+/// are the higher powers; a product of two words read backwards is one bit
+/// short.
 struct Forward {
   std::uint64_t first;
   std::uint64_t last;
@@ -111,8 +113,8 @@ LEAT_CLMUL std::uint64_t by_folding(std::span<const std::byte> bytes,
   // No std::array: the type's alignment is an attribute, which is lost there.
   __m128i lanes[kLanes] = {load(at), load(at + 16), load(at + 32),
                            load(at + 48)};
-  lanes[0] = _mm_xor_si128(
-      lanes[0], _mm_cvtsi64_si128(static_cast<long long>(crc)));
+  lanes[0] =
+      _mm_xor_si128(lanes[0], _mm_cvtsi64_si128(static_cast<long long>(crc)));
   const __m128i by_64 = vector_of(kBy64Bytes);
   std::size_t left = bytes.size() - kBlock;
   for (at += kBlock; left >= kBlock; left -= kBlock, at += kBlock) {

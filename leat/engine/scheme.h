@@ -28,8 +28,9 @@ struct Driver {
   std::string prefix;
   std::string identity;
   std::string endpoint;
-  /// What throttles: the bucket, and the endpoint if there may be several. The
-  /// processes of a node share one pace for each. Empty for files.
+  /// Names the service that may throttle: the bucket, and the endpoint if there
+  /// may be several. The processes of a node share one pace for each. Empty for
+  /// files.
   std::string service;
   std::optional<std::string> provider;
   std::uint32_t max_attempts = 0;  ///< See RetryOptions; 0: not said.

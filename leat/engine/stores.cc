@@ -82,8 +82,8 @@ OpenedStore wrap(Driver driver, const StoreOptions& options, Metrics* metrics) {
       [window, pace = opened.pace,
        hedges = !options.no_hedge](std::size_t duplicates) {
         const LimitedStore* const limited = *window;
-        return hedges && !pace->holds(SteadyClock().now()) && limited != nullptr &&
-               limited->has_room_for(duplicates);
+        return hedges && !pace->holds(SteadyClock().now()) &&
+               limited != nullptr && limited->has_room_for(duplicates);
       },
       metrics);
   auto not_before = not_before_of(driver);

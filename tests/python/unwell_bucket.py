@@ -88,11 +88,11 @@ def small_objects(folder: pathlib.Path, count: int, size: int = 4096) -> pathlib
 
 
 class Found(NamedTuple):
-    """What the ranks of a job have read."""
+    """The ranks of a job, and the objects that they have read."""
 
     seconds: float
-    contents: list[str]  # Of each epoch, of all ranks together.
-    metrics: list[dict[str, float]]  # Of each rank.
+    contents: list[str]  # For each epoch, all ranks together.
+    metrics: list[dict[str, float]]  # For each rank.
 
 
 RANK = """

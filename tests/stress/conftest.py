@@ -1,4 +1,4 @@
-"""What the scenarios share: a dataset of small objects, and its content.
+"""The common part of the scenarios: a dataset of small objects, and its content.
 
 Each file is one way in which a store is unwell. The epoch has the content that it has without the trouble, or ends with
 the one right error.

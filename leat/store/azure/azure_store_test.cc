@@ -188,7 +188,8 @@ TEST_F(AzureStoreTest, BelievesNoBytesOfAnotherChecksum) {
 
     EXPECT_EQ(bool(result), bytes == "abcd");
     if (!result) {
-      EXPECT_EQ(result.error().code(), ErrorCode::kUnavailable) << "tried again";
+      EXPECT_EQ(result.error().code(), ErrorCode::kUnavailable)
+          << "tried again";
     }
   }
 }

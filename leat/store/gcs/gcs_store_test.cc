@@ -137,9 +137,9 @@ TEST_F(GcsStoreTest, NoticesAnotherGenerationThatTheServerDidNotCheck) {
 TEST_F(GcsStoreTest, BelievesNoBytesOfAnotherChecksum) {
   const auto store = open(usual());
   for (const std::string bytes : {"abcd", "abce"}) {
-    script_.answer(206, bytes,
-                   {{"content-range", "bytes 0-3/4"},
-                    {"x-goog-hash", "crc32c=ksgKMQ=="}});
+    script_.answer(
+        206, bytes,
+        {{"content-range", "bytes 0-3/4"}, {"x-goog-hash", "crc32c=ksgKMQ=="}});
     std::array<std::byte, 4> into{};
 
     const auto result =

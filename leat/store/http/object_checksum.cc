@@ -36,13 +36,13 @@ std::string digest(const EVP_MD* kind, Bytes bytes) {
   const int done = EVP_Digest(bytes.data(), bytes.size(),
                               reinterpret_cast<unsigned char*>(result.data()),
                               nullptr, kind, nullptr);
-  // Where policy forbids MD5 there is nothing to compare with.
+  // A policy may forbid MD5; then there is nothing to compare with.
   return done == 1 ? result : std::string();
 }
 
 struct Kind {
   std::string_view header;
-  std::string_view before;  ///< What stands before it in the header's value.
+  std::string_view before;  ///< Stands before it in the header's value.
   std::string_view name;
   std::size_t bytes = 0;
   std::string (*of)(Bytes) = nullptr;
@@ -70,15 +70,15 @@ constexpr std::array<Kind, 9> kKinds = {{
 
 std::string base64_of(std::string_view bytes) {
   std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');
-  const int length = EVP_EncodeBlock(
-      reinterpret_cast<unsigned char*>(text.data()),
-      reinterpret_cast<const unsigned char*>(bytes.data()),
-      static_cast<int>(bytes.size()));
+  const int length =
+      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                      reinterpret_cast<const unsigned char*>(bytes.data()),
+                      static_cast<int>(bytes.size()));
   text.resize(static_cast<std::size_t>(length));
   return text;
 }
 
-/// Of a digest of so many bytes, all of which count.
+/// True for the text of a digest of so many bytes.
 bool is_base64(std::string_view text, std::size_t bytes) {
   const std::size_t padding = (3 - bytes % 3) % 3;
   if (text.size() != (bytes + padding) / 3 * 4) return false;

@@ -9,7 +9,8 @@
 namespace leat {
 
 /// Compares `bytes`, the body of a successful reply, with a checksum of the
-/// whole object that the reply gives. Of several, the first of these counts:
+/// whole object that the reply gives. If there are several, the first of these
+/// counts:
 ///
 ///     x-amz-checksum-crc64nvme, -crc32c, -crc32, -sha256, -sha1
 ///     x-goog-hash: crc32c=…, md5=…

@@ -79,7 +79,7 @@ bool lock(Block& block) {
   return ::pthread_mutex_consistent(&block.mutex) == 0;
 }
 
-/// Whoever holds the lock may only be about to begin the state.
+/// Another process that holds it may only be about to begin the state.
 bool lock_shared(int file) {
   for (int i = 0; i < kMostLooks; ++i) {
     if (::flock(file, LOCK_SH | LOCK_NB) == 0) return true;
@@ -131,8 +131,8 @@ PaceMemory::PaceMemory(const std::string& folder, std::string_view service)
   path_ = fmt::format("{}/{}.pace", folder, name.hex());
   // One who leaves may remove what was just opened.
   for (int i = 0; i < kMostTries && mapped_ == nullptr; ++i) {
-    file_ = OwnedFd(::open(path_.c_str(),
-                           O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    file_ = OwnedFd(
+        ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!file_ || !is_trusted_file(file_.get(), path_)) return;
     mapped_ = join(file_.get());
   }

@@ -15,8 +15,8 @@
 namespace leat {
 
 /// Holds one PaceState. Several processes share it as a file of one page that
-/// they map: a robust mutex, and the state. Whoever finds the mutex of a
-/// process that died in its hold begins the state anew. If the mutex is held
+/// they map: a robust mutex, and the state. If a process died in its hold, the
+/// next one begins the state anew. If the mutex is held
 /// for a twentieth of a second, its holder stands still; then this process goes
 /// on with a state of its own.
 ///
@@ -27,10 +27,11 @@ namespace leat {
 /// Threads: any.
 class PaceMemory {
  public:
-  /// Of this process alone.
+  /// For this process alone.
   PaceMemory();
-  /// Of all processes of this user that name `folder` and `service`, a text
-  /// that tells services apart. If that is not possible, of this process alone.
+  /// For all processes of this user that name `folder` and `service`, a text
+  /// that tells services apart. If that is not possible, for this process
+  /// alone.
   PaceMemory(const std::string& folder, std::string_view service);
   ~PaceMemory();
   PaceMemory(const PaceMemory&) = delete;

@@ -18,9 +18,9 @@
 namespace leat {
 namespace {
 
-using ::testing::IsEmpty;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::IsEmpty;
 
 constexpr TimePoint kBegan{seconds(1)};
 

@@ -65,7 +65,7 @@ double PaceState::Look::share() const {
 
 TimePoint PaceState::take_turn(TimePoint now) {
   if (!rate_) return now;
-  // Whoever took the turns that lie far ahead is gone, or the bound was low.
+  // Turns far ahead were taken by processes that are gone, or at a low rate.
   const TimePoint turn =
       std::clamp(next_turn_, now - kMostSaved, now + kMostAhead);
   next_turn_ = turn + from_seconds(1 / *rate_);

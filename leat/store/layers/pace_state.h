@@ -96,7 +96,7 @@ class PaceState {
   std::optional<Look> before_;  // The last, if no cut lies between them.
   TimePoint throttled_at_;
   double growth_ = 0;
-  std::optional<Cut> first_cut_;  // Of those in a row that could be measured.
+  std::optional<Cut> first_cut_;  // The first of a row that could be measured.
   std::uint32_t cuts_ = 0;
   double tolerated_ = 0.03;
   std::uint64_t episodes_ = 0;

@@ -22,7 +22,7 @@ class RequestPace {
  public:
   using Episode = PaceState::Episode;
 
-  /// Of this process alone.
+  /// For this process alone.
   RequestPace() = default;
   /// Shared: see PaceMemory.
   RequestPace(const std::string& folder, std::string_view service);

@@ -171,8 +171,7 @@ TEST(RequestPaceTest, RanksThatShareItFindTheLimitTogether) {
     std::vector<std::unique_ptr<RequestPace>> paces;
     std::vector<Rank> ranks;
     for (std::size_t i = 0; i < count; ++i) {
-      paces.push_back(
-          std::make_unique<RequestPace>(folder, "the service"));
+      paces.push_back(std::make_unique<RequestPace>(folder, "the service"));
       ASSERT_TRUE(paces.back()->is_shared());
       ranks.push_back({.pace = *paces.back()});
     }

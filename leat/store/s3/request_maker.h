@@ -34,7 +34,7 @@ class RequestMaker {
     QueryPairs query;
     std::vector<std::string> headers;  ///< Additional ones, sent unsigned.
     std::span<const std::byte> body;   ///< Signed. Borrowed until the reply.
-    /// Of the object, in the reply's headers.
+    /// The reply's headers are to have that of the object.
     bool wants_checksum = false;
   };
 
