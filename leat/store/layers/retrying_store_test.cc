@@ -518,7 +518,8 @@ TEST(LayersTest, AnswersEachOfManyOnceThroughFaultsAndStops) {
     auto faulty = std::make_unique<FaultyStore>(
         std::make_unique<TinyStore>(),
         fail_share(0.4, ErrorCode::kUnavailable, /*seed=*/7));
-    auto paced = std::make_unique<PacedStore>(std::move(faulty), &metrics);
+    auto paced = std::make_unique<PacedStore>(std::move(faulty), &metrics,
+                                              std::make_shared<RequestPace>());
     auto retrying = std::make_unique<RetryingStore>(
         std::move(paced),
         RetryOptions{.max_attempts = 40,
