@@ -22,7 +22,8 @@ struct RetryOptions {
   /// The longest wait before the second try; doubles with each further try.
   Nanoseconds base_backoff = std::chrono::milliseconds(100);
   Nanoseconds most_backoff = std::chrono::seconds(20);
-  /// The longest wait of one of many, while the others succeed.
+  /// The longest wait of one of many, while the others succeed; and of a few,
+  /// while nothing does.
   Nanoseconds lone_backoff = std::chrono::seconds(1);
   /// While nothing succeeds, all those that failed are tried so often together.
   double tries_per_second = 16;

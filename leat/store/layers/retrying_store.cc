@@ -260,9 +260,15 @@ TimePoint RetryingStore::next_try(std::uint32_t attempts_made, TimePoint now,
     const MutexLock lock(mutex_);
     ++failed_since_;
     const bool is_outage = !is_answering(now);
+    // In an outage many wait for long, in the place of one another. A few do
+    // not: nobody else would notice its end.
+    const Nanoseconds bound =
+        is_outage ? std::max(options.lone_backoff,
+                             from_seconds(2 * static_cast<double>(flights_) /
+                                          options.tries_per_second))
+                  : options.lone_backoff;
     const Nanoseconds longest =
-        std::min(policy_.longest_backoff(attempts_made),
-                 is_outage ? Nanoseconds::max() : options.lone_backoff);
+        std::min(policy_.longest_backoff(attempts_made), bound);
     // Drawn also after a wait that the service asked for: it asked many, and
     // they must not come back all together.
     until = from + policy_.draw(std::max(longest, (from - now) / kSpread));
