@@ -77,6 +77,9 @@ class _Relay(http.server.BaseHTTPRequestHandler):
 class _Server(http.server.ThreadingHTTPServer):
     request_queue_size = 256
 
+    def handle_error(self, *_words: object) -> None:
+        """A client that leaves is none."""
+
 
 @contextlib.contextmanager
 def front(bucket_url: str, judge: Judge) -> Iterator[str]:

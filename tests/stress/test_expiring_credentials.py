@@ -30,14 +30,14 @@ def bank(tmp_path, monkeypatch):
     return tmp_path / "given"
 
 
-@pytest.mark.parametrize("told", [LIFE, 3600], ids=["and say so", "and do not say so"])
-def test_newer_ones_are_fetched(objects, serve, reader, content, right, bank, monkeypatch, told):
-    monkeypatch.setenv("LEAT_TEST_LIFE", str(told))
+def epoch(objects, serve, reader, content, is_good) -> tuple[str, int]:
+    """The content, and how many requests were refused; `is_good` of a token and its age."""
     refused = []
     lock = threading.Lock()
 
     def judge(asked):
-        if time.time() - float(asked.headers["x-amz-security-token"]) <= LIFE:
+        token = asked.headers["x-amz-security-token"]
+        if is_good(token, time.time() - float(token)):
             return None
         with lock:
             refused.append(asked.method)
@@ -46,8 +46,29 @@ def test_newer_ones_are_fetched(objects, serve, reader, content, right, bank, mo
     served = serve(objects, latency="80ms")
     with front(served.bucket.url, judge) as url:
         with reader(url, max_in_flight=8, storage={"no_sign_request": False}) as loader:
-            assert content(loader) == right
+            return content(loader), len(refused)
+
+
+def test_newer_ones_are_fetched(objects, serve, reader, content, right, bank, monkeypatch):
+    monkeypatch.setenv("LEAT_TEST_LIFE", str(LIFE))
+    found, refused = epoch(objects, serve, reader, content, lambda _token, age: age <= LIFE)
+    assert found == right
     given = len(bank.read_text().splitlines())
     assert given >= 3
     # A refusal is of requests that were under way when their credentials ended.
-    assert len(refused) <= 8 * given
+    assert refused <= 8 * given
+
+
+def test_those_that_end_sooner_than_they_said_are_fetched_anew(objects, serve, reader, content, right, bank, monkeypatch):
+    monkeypatch.setenv("LEAT_TEST_LIFE", "3600")
+    first: list[float] = []
+
+    def is_good(token, age):
+        """The first ones end; those that were given out after that do not."""
+        if not first:
+            first.append(float(token))
+        return float(token) > first[0] + LIFE or age <= LIFE
+
+    found, refused = epoch(objects, serve, reader, content, is_good)
+    assert found == right
+    assert 1 <= refused <= 8
