@@ -76,7 +76,8 @@ FAULTS = {
     "away for 60 s": Fault(away_seconds=60),
 }
 
-# The sums of digests tell contents apart, in any order.
+# READY, once the client is there, and then digests, whose sum tells contents apart in any order.
+READY = bytes(8)
 Read = Callable[[str, list[str]], Iterator[bytes]]
 MOST_SECONDS = 240.0  # A way that takes longer hangs.
 
@@ -91,6 +92,7 @@ def with_leat(endpoint: str, keys: list[str]) -> Iterator[bytes]:
         "s3://objects", batch_size=BATCH, shuffle=True, epochs=1, output="numpy", batch="dict",
         max_in_flight=IN_FLIGHT, storage_options={"endpoint_url": endpoint, "no_sign_request": True},
     ) as loader:  # fmt: skip
+        yield READY
         for batch in loader:
             yield from (digest_of(bytes(one)) for one in batch["data"])
 
@@ -168,16 +170,19 @@ def run(read: Read, fault: Fault, folder: pathlib.Path, keys: list[str], right: 
     bucket.begin()
     back: threading.Thread | None = None
     gets = refused = 0
+    began = time.monotonic()
 
     def parts() -> Iterator[bytes]:
-        nonlocal back, gets, refused
-        for number, part in enumerate(read(bucket.url, keys)):
+        nonlocal back, gets, refused, began
+        found = read(bucket.url, keys)
+        assert next(found, READY) == READY
+        began = time.monotonic()
+        for number, part in enumerate(found):
             if fault.away_seconds and number == len(keys) // 3:
                 gets, refused = counted(bucket)
                 back = bucket.is_away_for(fault.away_seconds)
             yield part
 
-    began = time.monotonic()
     try:
         total = sum_of(parts())
         content = "right" if total == right else "WRONG"

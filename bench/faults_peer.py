@@ -2,7 +2,7 @@
 
     python faults_peer.py WAY ENDPOINT THREADS < KEYS
 
-Writes the 8-byte BLAKE2b digest of each object, as it comes. An exception ends it with its name on standard error.
+Writes eight zero bytes once it is ready, and the 8-byte BLAKE2b digest of each object, as it comes. An exception ends it with its name on standard error.
 """
 
 from __future__ import annotations
@@ -62,6 +62,8 @@ def main() -> int:
     way, endpoint, threads = sys.argv[1], sys.argv[2], int(sys.argv[3])
     keys = sys.stdin.read().split()
     get = WAYS[way](endpoint, threads, keys)
+    sys.stdout.buffer.write(bytes(8))
+    sys.stdout.buffer.flush()
     with concurrent.futures.ThreadPoolExecutor(threads) as pool:
         try:
             for part in pool.map(get, keys):
