@@ -123,7 +123,7 @@ PaceMemory::PaceMemory() : own_(std::make_unique<Block>()) { begin(*own_); }
 
 PaceMemory::PaceMemory(const std::string& folder, std::string_view service)
     : PaceMemory() {
-  if (!make_own_folder(folder) ||
+  if (folder.empty() || !make_own_folder(folder) ||
       !is_trusted_folder(folder, "a pace that processes share")) {
     return;
   }
@@ -179,6 +179,8 @@ PaceMemory::Hold::~Hold() {
 PaceState& PaceMemory::Hold::operator*() const { return block_.state; }
 
 std::string pace_folder() {
+  // Not made where the system has none: on a disk it would outlive a boot.
+  if (::access("/dev/shm", W_OK) != 0) return {};
   return fmt::format("/dev/shm/leat-{}", ::geteuid());
 }
 

@@ -30,8 +30,8 @@ class PaceMemory {
   /// For this process alone.
   PaceMemory();
   /// For all processes of this user that name `folder` and `service`, a text
-  /// that tells services apart. If that is not possible, for this process
-  /// alone.
+  /// that tells services apart. If that is not possible, or no folder is named,
+  /// for this process alone.
   PaceMemory(const std::string& folder, std::string_view service);
   ~PaceMemory();
   PaceMemory(const PaceMemory&) = delete;
@@ -70,7 +70,8 @@ class PaceMemory {
   const std::unique_ptr<Block> own_;
 };
 
-/// The folder in which the processes of this user on this node share paces.
+/// The folder in which the processes of this user on this node share paces;
+/// empty if the system has no memory for that.
 std::string pace_folder();
 
 }  // namespace leat

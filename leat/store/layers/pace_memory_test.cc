@@ -90,6 +90,7 @@ TEST_F(PaceMemoryTest, IsOfThisProcessAloneUnlessAFolderIsNamed) {
   throttle(one.hold());
 
   EXPECT_FALSE(one.is_shared());
+  EXPECT_FALSE(PaceMemory("", "a").is_shared());
   EXPECT_TRUE(one.rate());
   EXPECT_FALSE(other.rate());
 }
