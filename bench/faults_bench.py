@@ -1,22 +1,34 @@
-"""A store that is unwell: what it costs, beside boto3 and obstore on the same server.
+"""A store that is unwell: what it costs, beside boto3, s3torchconnector and obstore on the same server.
 
-    ./dev bench faults [--runs 5] [--only limit] [--quick] [--json] [--publish]
+    ./dev bench faults [--runs 5] [--only limit] [--part faults|ranks|late] [--quick] [--json] [--publish]
 
-Each row is one way of reading 3,000 objects of 4 KB from `leat bucket`, 5 ms away, with 64 requests in flight, while the
-store does what the row says. All ways do the same on a store that is well; their time there is taken off.
+Each row of the first table is one way of reading 3,000 objects of 4 KB from `leat bucket`, 5 ms away, with 64 requests in
+flight, while the store does what the row says. All ways do the same on a store that is well; their time there is taken
+off. `extra_s` is the time beyond that, and beyond the fault's own. `gets_an_object` is what the server counted.
+`refused` is the refusals for each good GET. `content` says whether all bytes were right; else it is the error.
 
-How to read it: `extra_s` is the time beyond that on the well store. `gets_an_object` is what the server counted.
-`refused` is the refusals for each good GET. `content` says whether all bytes were right; else it is the error. boto3
-(standard retries, 10 attempts) and obstore (its defaults) run in threads; obstore's row is left out where
-it is not installed (`pip install obstore`).
+The second table has the ranks of a node, each a process, on a service that serves 500 GETs a second. `of_limit` is the
+share of that rate which they reach, from the first request to the last.
+
+The third has the waits for a batch of 32 objects where first bytes come after lognormal times around 110 ms, and 2 % or
+none of them ten times later: with second requests, and with none. `wait_999_ms` is the time that one wait of a thousand
+exceeds, of all runs together.
+
+The others read in threads of a process: boto3 (standard retries, 10 attempts), s3torchconnector and obstore (their
+defaults). A row is left out if its library is found neither here nor in build/peers:
+
+    pip install --target build/peers --no-deps obstore s3torchconnector s3torchconnectorclient
 """
 
 from __future__ import annotations
 
 import argparse
-import concurrent.futures
+import functools
 import hashlib
+import os
 import pathlib
+import statistics
+import subprocess
 import sys
 import tempfile
 import threading
@@ -28,17 +40,23 @@ import leat
 import leat.testing
 from measure import interleave, report, spread
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests/python"))
-from unwell_bucket import Comings, small_objects  # noqa: E402
+HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "tests/python"))
+from unwell_bucket import Comings, read_in_ranks, small_objects  # noqa: E402
 
 IN_FLIGHT = 64
 BATCH = 50
+LIMIT_OF_RANKS = 500
+RANKS = (1, 2, 8)
+PEERS = ("boto3", "s3torchconnector", "obstore")
+PEERS_FOLDER = HERE.parent / "build/peers"
 
 
 class Fault(NamedTuple):
     options: tuple[str, ...] = ()
     away_seconds: float = 0  # The store goes away for so long, after a third of the objects.
     limit: int = 0
+    script: str = ""
 
 
 FAULTS = {
@@ -49,6 +67,8 @@ FAULTS = {
     "503: 50 %": Fault(("--fault", "503:50%")),
     "reset: 2 %": Fault(("--fault", "reset:2%")),
     "truncated: 2 %": Fault(("--fault", "truncate:2%")),
+    "ten times late: 2 %": Fault(("--fault", "slow:50ms:2%")),
+    "one at 1 byte/s": Fault(script="after 1000 GET * trickle x1"),
     "away for 0.5 s": Fault(away_seconds=0.5),
     "away for 2 s": Fault(away_seconds=2),
     "away for 6 s": Fault(away_seconds=6),
@@ -56,62 +76,76 @@ FAULTS = {
     "away for 60 s": Fault(away_seconds=60),
 }
 
+# READY, once the client is there, and then digests, whose sum tells contents apart in any order.
+READY = bytes(8)
 Read = Callable[[str, list[str]], Iterator[bytes]]
+MOST_SECONDS = 240.0  # A way that takes longer hangs.
+
+
+def digest_of(part: bytes) -> bytes:
+    return hashlib.blake2b(part, digest_size=8).digest()
 
 
 def with_leat(endpoint: str, keys: list[str]) -> Iterator[bytes]:
-    """The order is the loader's own; the sum of hashes does not depend on it."""
+    """The order is the loader's own."""
     with leat.Loader(
         "s3://objects", batch_size=BATCH, shuffle=True, epochs=1, output="numpy", batch="dict",
         max_in_flight=IN_FLIGHT, storage_options={"endpoint_url": endpoint, "no_sign_request": True},
     ) as loader:  # fmt: skip
+        yield READY
         for batch in loader:
-            yield from (bytes(one) for one in batch["data"])
+            yield from (digest_of(bytes(one)) for one in batch["data"])
 
 
-def in_threads(get: Callable[[str], bytes], keys: list[str]) -> Iterator[bytes]:
-    with concurrent.futures.ThreadPoolExecutor(IN_FLIGHT) as pool:
-        try:
-            yield from pool.map(get, keys)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+class PeerError(Exception):
+    """The name of what the other library raised."""
 
 
-def with_boto3(endpoint: str, keys: list[str]) -> Iterator[bytes]:
-    import boto3
-    import botocore
-    import botocore.config
+def peer_environment() -> dict[str, str]:
+    path = os.pathsep.join(filter(None, (str(PEERS_FOLDER), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path}
 
-    client = boto3.client(
-        "s3", endpoint_url=endpoint, region_name="us-east-1",
-        config=botocore.config.Config(
-            signature_version=botocore.UNSIGNED, max_pool_connections=IN_FLIGHT,
-            retries={"mode": "standard", "total_max_attempts": 10}, s3={"addressing_style": "path"},
-        ),
+
+def with_peer(way: str, endpoint: str, keys: list[str]) -> Iterator[bytes]:
+    process = subprocess.Popen(
+        [sys.executable, str(HERE / "faults_peer.py"), way, endpoint, str(IN_FLIGHT)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=peer_environment(),
     )  # fmt: skip
-    return in_threads(lambda key: client.get_object(Bucket="objects", Key=key)["Body"].read(), keys)
+    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+    is_late = threading.Event()
 
+    def end() -> None:
+        is_late.set()
+        process.kill()
 
-def with_obstore(endpoint: str, keys: list[str]) -> Iterator[bytes]:
-    import obstore
-    from obstore.store import S3Store
-
-    store = S3Store(
-        "objects", endpoint=endpoint, region="us-east-1", skip_signature=True,
-        virtual_hosted_style_request=False, client_options={"allow_http": True},
-    )  # fmt: skip
-    return in_threads(lambda key: bytes(obstore.get(store, key).bytes()), keys)
+    timer = threading.Timer(MOST_SECONDS, end)
+    timer.start()
+    try:
+        process.stdin.write("\n".join(keys).encode())
+        process.stdin.close()
+        while digest := process.stdout.read(8):
+            yield digest
+        said = process.stderr.read().decode().split()
+        if process.wait() != 0:
+            raise PeerError("hangs" if is_late.is_set() else said[-1] if said else "ended")
+    finally:
+        timer.cancel()
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
 
 
 def ways() -> dict[str, Read]:
-    found: dict[str, Read] = {"leat": with_leat, "boto3": with_boto3}
-    try:
-        import obstore  # noqa: F401
-
-        found["obstore"] = with_obstore
-    except ImportError:
-        print("obstore is not installed; its rows are left out", file=sys.stderr)
+    found: dict[str, Read] = {"leat": with_leat}
+    for peer in PEERS:
+        known = subprocess.run(
+            [sys.executable, "-c", f"import {peer}"], capture_output=True, env=peer_environment(), check=False
+        )
+        if known.returncode == 0:
+            found[peer] = functools.partial(with_peer, peer)
+        else:
+            print(f"{peer} is not installed; its rows are left out", file=sys.stderr)
     return found
 
 
@@ -122,29 +156,39 @@ class Course(NamedTuple):
     content: str
 
 
-def sum_of(parts: Iterator[bytes]) -> int:
-    return sum(int.from_bytes(hashlib.blake2b(part, digest_size=8).digest(), "little") for part in parts)
+def sum_of(digests: Iterator[bytes]) -> int:
+    return sum(int.from_bytes(digest, "little") for digest in digests)
 
 
 def run(read: Read, fault: Fault, folder: pathlib.Path, keys: list[str], right: int) -> Course:
-    bucket = Comings(folder.parent, "--latency", "5ms", *fault.options)
+    options = list(fault.options)
+    if fault.script:
+        script = folder.parent.parent / "faults.txt"
+        script.write_text(fault.script + "\n")
+        options += ["--fault-script", str(script)]
+    bucket = Comings(folder.parent, "--latency", "5ms", *options)
     bucket.begin()
     back: threading.Thread | None = None
     gets = refused = 0
+    began = time.monotonic()
 
     def parts() -> Iterator[bytes]:
-        nonlocal back, gets, refused
-        for number, part in enumerate(read(bucket.url, keys)):
+        nonlocal back, gets, refused, began
+        found = read(bucket.url, keys)
+        assert next(found, READY) == READY
+        began = time.monotonic()
+        for number, part in enumerate(found):
             if fault.away_seconds and number == len(keys) // 3:
                 gets, refused = counted(bucket)
                 back = bucket.is_away_for(fault.away_seconds)
             yield part
 
-    began = time.monotonic()
     try:
         total = sum_of(parts())
         content = "right" if total == right else "WRONG"
-    except Exception as error:  # Each way has its own.
+    except PeerError as error:
+        content = str(error)
+    except Exception as error:
         content = type(error).__name__
     seconds = time.monotonic() - began
     if back is not None:
@@ -181,28 +225,115 @@ def rows_of(found: dict[str, dict[str, list[Any]]], names: list[str], count: int
     return sorted(rows, key=lambda row: (names.index(row["fault"]), row["way"] != "leat", row["way"]))
 
 
+def faults(folder: pathlib.Path, count: int, runs: int, names: list[str], is_json: bool) -> None:
+    keys = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.bin"))
+    right = sum_of(digest_of((folder / key).read_bytes()) for key in keys)
+    tried = {
+        f"{way}: {name}": lambda read=read, name=name: run(read, FAULTS[name], folder, keys, right)._asdict()
+        for name in names
+        for way, read in ways().items()
+    }
+    report("a store that is unwell", rows_of(interleave(tried, runs), names, count), is_json)
+
+
+def run_ranks(ranks: int, folder: pathlib.Path, epochs: int) -> dict[str, Any]:
+    bucket = Comings(folder.parent, "--latency", "5ms", "--most-gets", str(LIMIT_OF_RANKS))
+    bucket.begin()
+    try:
+        found = read_in_ranks(bucket.url, ranks, epochs=epochs, in_flight=IN_FLIGHT)
+        gets, refused = counted(bucket)
+    finally:
+        bucket.end()
+    return {"seconds": found.seconds, "served": gets - refused, "refused": refused, "contents": "".join(found.contents)}
+
+
+def ranks(folder: pathlib.Path, runs: int, epochs: int, is_json: bool) -> None:
+    found = interleave({f"{n} ranks": functools.partial(run_ranks, n, folder, epochs) for n in RANKS}, runs)
+    contents = {content for course in found.values() for content in course["contents"]}
+    rows = []
+    for way, course in found.items():
+        seconds, mad = spread(course["seconds"])
+        served = statistics.median(course["served"])
+        rows.append({
+            "way": way, "seconds": seconds, "mad": mad, "of_limit": round(served / seconds / LIMIT_OF_RANKS, 3),
+            "refused": round(statistics.median(course["refused"]) / served, 3),
+            "content": "right" if len(contents) == 1 else "WRONG",
+        })  # fmt: skip
+    report(f"ranks of a node, {LIMIT_OF_RANKS} GETs a second", rows, is_json)
+
+
+def run_late(url: str, count: int, epochs: int, no_hedge: bool) -> tuple[list[float], float]:
+    """The waits for batches, and the GETs an object. Training takes no time, so each batch is waited for."""
+    waits: list[float] = []
+    with leat.Loader(
+        "s3://objects", batch_size=32, shuffle=True, epochs=epochs, output="numpy", max_in_flight=IN_FLIGHT,
+        storage_options={"endpoint_url": url, "no_sign_request": True, "no_hedge": no_hedge},
+    ) as loader:  # fmt: skip
+        before = time.monotonic()
+        for _batch in loader:
+            now = time.monotonic()
+            waits.append(now - before)
+            # The time of a step, so that what was read ahead is there and a wait is one late read.
+            time.sleep(STEP_SECONDS)
+            before = time.monotonic()
+        gets = loader.metrics()["leat_store_reads_total"]
+    return waits, gets / (count * epochs)
+
+
+STEP_SECONDS = 0.08
+
+
+def late(folder: pathlib.Path, count: int, runs: int, epochs: int, is_json: bool) -> None:
+    rows = []
+    for share in ("2 %", "none"):
+        fault = ("--fault", "slow:1100ms:2%") if share != "none" else ()
+        for no_hedge in (False, True):
+            waits: list[float] = []
+            gets = []
+            for number in range(runs):
+                print(f"run {number + 1} of {runs}: {share} late, no_hedge={no_hedge}", file=sys.stderr)
+                with_seed = ("--seed", str(number))
+                bucket = Comings(folder.parent, "--latency", "lognormal:110ms,0.5", *fault, *with_seed)
+                bucket.begin()
+                try:
+                    some, per_object = run_late(bucket.url, count, epochs, no_hedge)
+                finally:
+                    bucket.end()
+                waits += some
+                gets.append(per_object)
+            waits.sort()
+            rows.append({
+                "late": share, "second_requests": "none" if no_hedge else "as usual", "batches": len(waits),
+                "wait_50_ms": round(1000 * waits[len(waits) // 2], 1),
+                "wait_99_ms": round(1000 * waits[int(0.99 * len(waits))]),
+                "wait_999_ms": round(1000 * waits[int(0.999 * len(waits))]),
+                "gets_an_object": round(statistics.mean(gets), 4),
+            })  # fmt: skip
+    report("first bytes that are late", rows, is_json)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--only", default="", help="the faults whose name has this in it")
+    parser.add_argument("--only", default="", help="the faults whose name has this in it, and no other table")
+    parser.add_argument("--part", choices=("faults", "ranks", "late"), help="one of the tables")
     parser.add_argument("--quick", action="store_true", help="one run of a few faults, to see that it works")
     parser.add_argument("--json", action="store_true")
     words = parser.parse_args()
     names = [name for name in FAULTS if name == "well" or words.only in name]
+    parts = {words.part} if words.part else {"faults"} if words.only else {"faults", "ranks", "late"}
+    runs = 1 if words.quick else words.runs
     if words.quick:
         names = ["well", "limit of 300/s", "503: 10 %", "away for 0.5 s"]
     count = 600 if words.quick else 3000
     with tempfile.TemporaryDirectory() as scratch:
-        folder = small_objects(pathlib.Path(scratch) / "objects", count)
-        keys = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.bin"))
-        right = sum_of((folder / key).read_bytes() for key in keys)
-        tried = {
-            f"{way}: {name}": lambda read=read, name=name: run(read, FAULTS[name], folder, keys, right)._asdict()
-            for name in names
-            for way, read in ways().items()
-        }
-        found = interleave(tried, 1 if words.quick else words.runs)
-    report("a store that is unwell", rows_of(found, names, count), words.json)
+        folder = small_objects(pathlib.Path(scratch) / "buckets/objects", count)
+        if "faults" in parts:
+            faults(folder, count, runs, names, words.json)
+        if "ranks" in parts:
+            ranks(folder, runs, 1 if words.quick else 3, words.json)
+        if "late" in parts:
+            late(folder, count, runs, 1 if words.quick else 4, words.json)
 
 
 if __name__ == "__main__":

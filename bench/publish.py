@@ -1,7 +1,7 @@
-"""The page of figures, from what benches have published.
+"""The pages of figures, from what benches have published.
 
     ./dev bench NAME [options] --publish    runs one, and keeps what it found in bench/published/NAME.json
-    ./dev bench --publish                   writes docs/performance.md from what is kept
+    ./dev bench --publish                   writes docs/performance.md and docs/reliability.md from what is kept
 
 Each file of bench/published holds the rows of one run, its command, day, machine and commit.
 """
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 HERE = pathlib.Path(__file__).parent
 PUBLISHED = HERE / "published"
 PAGE = HERE.parent / "docs/performance.md"
+RELIABILITY = HERE.parent / "docs/reliability.md"
 
 Rows = list[dict[str, Any]]
 
@@ -155,6 +156,28 @@ def tell_clocks(rows: Rows) -> str:
     return "The clocks that tell where a loader waits are always on.\n\n" + table(rows, heads)
 
 
+def tell_faults(rows: Rows) -> str:
+    """One of the three tables of that bench."""
+    if "fault" in rows[0]:
+        heads = {"fault": "the store", "way": "", "extra_s": "extra time, s", "gets_an_object": "GETs an object",
+                 "refused": "refusals for a good GET", "content": "content"}  # fmt: skip
+        return (
+            "3,000 objects of 4 KB, 5 ms away, 64 requests in flight. *Extra time* is beyond that of a store that is well, and beyond the "
+            "fault's own: an outage lasts, and a limit takes its time. *Content* says whether all bytes came, and were right; else it "
+            "is the error.\n\n" + table(rows, heads)
+        )
+    if "of_limit" in rows[0]:
+        told = [{**row, "of_limit": f"{row['of_limit']:.0%}"} for row in rows]
+        heads = {"way": "", "of_limit": "of the limit", "refused": "refusals for a good GET", "content": "content"}
+        return "Each rank is a process. The time begins with the first request, before anybody knows the limit.\n\n" + table(told, heads)
+    heads = {"late": "ten times late", "second_requests": "second requests", "wait_50_ms": "half of the waits, ms",
+             "wait_99_ms": "1 of 100, ms", "wait_999_ms": "1 of 1,000, ms", "gets_an_object": "GETs an object"}  # fmt: skip
+    return (
+        "First bytes come after lognormal times around 110 ms. The waits are those of a training of 80 ms a step for batches of 32 "
+        "objects. *None* is a loader with `no_hedge`.\n\n" + table(rows, heads)
+    )
+
+
 FIGURES = (
     Figure("demo", "Training from a bucket 55 ms away", tell_demo),
     Figure("fetch", "Requests in flight", tell_fetch),
@@ -177,10 +200,30 @@ worse than hoped. Make this page anew: run the commands with `--publish`, then `
 """
 
 
+RELIABILITY_FIGURES = (Figure("faults", "Beside other libraries, on the same server", tell_faults, "Medians of interleaved runs."),)
+
+RELIABILITY_HEAD = """# A store that is unwell, in figures
+
+Every store throttles, stalls, breaks off and goes away some day. [When the store fails](howto/when-the-store-fails.md) says what Leat
+does then. `tests/stress` has a file for each scenario, which fails unless the epoch has the content of an epoch without the trouble, or
+ends with the one right error. Long outages are in the bench alone. Make this page anew: run the command with `--publish`, then
+`./dev bench --publish`.
+"""
+
+
 def page(published: pathlib.Path) -> str:
-    """The page, of the benches that have published."""
-    parts = [HEAD]
-    for figure in FIGURES:
+    """docs/performance.md, of the benches that have published."""
+    return page_of(HEAD, FIGURES, published)
+
+
+def reliability(published: pathlib.Path) -> str:
+    """docs/reliability.md."""
+    return page_of(RELIABILITY_HEAD, RELIABILITY_FIGURES, published)
+
+
+def page_of(head: str, figures: tuple[Figure, ...], published: pathlib.Path) -> str:
+    parts = [head]
+    for figure in figures:
         file = published / f"{figure.bench}.json"
         if not file.is_file():
             continue
@@ -200,3 +243,4 @@ def page(published: pathlib.Path) -> str:
 
 def rewrite() -> None:
     PAGE.write_text(page(PUBLISHED))
+    RELIABILITY.write_text(reliability(PUBLISHED))

@@ -50,11 +50,11 @@ def unbuilt_cc(build: pathlib.Path) -> list[str]:
 
 def uncollected_py() -> list[str]:
     """Every Python test file in which pytest finds no test."""
-    files = sorted((ROOT / "tests" / "python").rglob("test_*.py"))
+    files = sorted(file for folder in ("python", "stress") for file in (ROOT / "tests" / folder).rglob("test_*.py"))
     if not files:
         return ["tests/python: no Python test at all"]
     listing = output_of(sys.executable, "-m", "pytest", "--collect-only", "-q",
-                        "--rootdir", str(ROOT), str(ROOT / "tests" / "python"))
+                        "--rootdir", str(ROOT), str(ROOT / "tests" / "python"), str(ROOT / "tests" / "stress"))
     found = {line.partition("::")[0] for line in listing.splitlines()}
     return [name for file in files
             if (name := str(file.relative_to(ROOT))) not in found]

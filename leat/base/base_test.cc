@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <fstream>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "leat/base/buffer.h"
 #include "leat/base/error.h"
 #include "leat/base/hash.h"
+#include "leat/base/object_checksums.h"
 #include "leat/base/result.h"
 #include "leat/base/system_error.h"
 #include "leat/base/text.h"
@@ -161,6 +163,32 @@ TEST(BufferTest, AnEmptyOneHasNoBytes) {
 TEST(HashTest, Crc32cHasTheCheckValueOfItsStandard) {
   EXPECT_EQ(crc32c(as_bytes("123456789")), 0xe3069283u);
   EXPECT_EQ(crc32c(as_bytes("6789"), crc32c(as_bytes("12345"))), 0xe3069283u);
+}
+
+TEST(ObjectChecksumsTest, HaveTheCheckValuesOfTheirStandards) {
+  EXPECT_EQ(crc64_nvme(as_bytes("123456789")), 0xae8b14860a799888u);
+  EXPECT_EQ(crc32_gzip(as_bytes("123456789")), 0xcbf43926u);
+  EXPECT_EQ(crc32_gzip(as_bytes("6789"), crc32_gzip(as_bytes("12345"))),
+            0xcbf43926u);
+}
+
+/// Long ones are computed in another way than short ones.
+TEST(ObjectChecksumsTest, PiecesOfAnyLengthAreAsTheWhole) {
+  std::vector<std::byte> bytes(70'000);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<std::byte>(mix64(i));
+  }
+  const std::span all(bytes);
+  for (const std::size_t size :
+       {0, 1, 7, 63, 64, 127, 128, 129, 191, 192, 193, 1000, 70'000}) {
+    SCOPED_TRACE(size);
+    std::uint64_t by_pieces = 0;
+    for (std::size_t at = 0; at < size; at += 50) {
+      by_pieces = crc64_nvme(
+          all.subspan(at, std::min<std::size_t>(50, size - at)), by_pieces);
+    }
+    EXPECT_EQ(crc64_nvme(all.first(size)), by_pieces);
+  }
 }
 
 TEST(HashTest, PiecesHashAsTheWhole) {

@@ -15,8 +15,10 @@ namespace leat {
 
 /// The state of a bucket server that is not about HTTP. Threads: any.
 struct BucketParts {
-  BucketParts(Folder its_folder, std::size_t most_open, std::size_t most_names)
-      : folder(std::move(its_folder)),
+  BucketParts(Folder its_folder, std::size_t most_open, std::size_t most_names,
+              bool its_checksums)
+      : gives_checksums(its_checksums),
+        folder(std::move(its_folder)),
         objects(most_open),
         folders(
             most_names, folder.repeat(),
@@ -25,6 +27,8 @@ struct BucketParts {
   BucketParts(const BucketParts&) = delete;
   BucketParts& operator=(const BucketParts&) = delete;
 
+  /// Replies have the checksum of a whole object, if they are asked for it.
+  const bool gives_checksums;
   const Folder folder;
   ObjectCache objects;
   FolderCache folders;

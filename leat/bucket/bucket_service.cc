@@ -56,7 +56,8 @@ class OwnExchange final : public Exchange {
 
 BucketService::BucketService(Folder folder, AccessOptions access,
                              Behaviour behaviour)
-    : parts_(std::move(folder), kMostOpen, kMostNames),
+    : parts_(std::move(folder), kMostOpen, kMostNames,
+             behaviour.gives_checksums),
       authenticator_(std::move(access)),
       latency_(behaviour.latency),
       seed_(behaviour.seed),

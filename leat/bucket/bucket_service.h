@@ -29,6 +29,9 @@ struct Behaviour {
   /// The wait that each 429 and 503 asks for (Retry-After); 0: they ask for
   /// none.
   std::uint32_t retry_after_seconds = 0;
+  /// Whole objects come with their CRC64NVME, for clients that ask for it. The
+  /// first such read of an object reads it twice.
+  bool gives_checksums = false;
 };
 
 /// Answers S3's requests from a folder, slowly and with faults as asked, and

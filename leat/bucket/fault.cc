@@ -99,6 +99,8 @@ Result<Fault> parse_fault(std::string_view text) {
   if (text == "reset") return Fault{.kind = Kind::kReset};
   if (text == "truncate") return Fault{.kind = Kind::kTruncate};
   if (text == "stall") return Fault{.kind = Kind::kStall};
+  if (text == "trickle") return Fault{.kind = Kind::kTrickle};
+  if (text == "flip") return Fault{.kind = Kind::kFlip};
   if (text.starts_with(kSlow)) {
     const auto delay = parse_duration(text.substr(kSlow.size()));
     if (delay) return Fault{.kind = Kind::kSlow, .delay = *delay};
@@ -108,8 +110,8 @@ Result<Fault> parse_fault(std::string_view text) {
     return Fault{.kind = Kind::kStatus, .status = *status};
   }
   return wrong(fmt::format(
-      "'{}' is no fault: give a status from 400 to 599, reset, truncate, stall "
-      "or slow:2s",
+      "'{}' is no fault: give a status from 400 to 599, reset, truncate, "
+      "stall, trickle, flip or slow:2s",
       text));
 }
 

@@ -22,6 +22,8 @@ struct Fault {
     kTruncate,  ///< "truncate": half the body, then the connection ends.
     kStall,     ///< "stall": half the body, then silence.
     kSlow,      ///< "slow:2s": the first byte comes this much later.
+    kTrickle,   ///< "trickle": a byte a second.
+    kFlip,      ///< "flip": one bit of the body is another.
   };
   Kind kind = Kind::kNone;
   int status = 0;

@@ -34,6 +34,8 @@ TEST(FaultTest, ReadsEveryKind) {
   EXPECT_EQ(parse_fault("reset")->kind, Kind::kReset);
   EXPECT_EQ(parse_fault("truncate")->kind, Kind::kTruncate);
   EXPECT_EQ(parse_fault("stall")->kind, Kind::kStall);
+  EXPECT_EQ(parse_fault("trickle")->kind, Kind::kTrickle);
+  EXPECT_EQ(parse_fault("flip")->kind, Kind::kFlip);
   EXPECT_EQ(parse_fault("slow:2s")->delay, std::chrono::seconds(2));
   EXPECT_EQ(parse_fault_rate("503:1%")->probability, 0.01);
   EXPECT_EQ(parse_fault_rate("slow:2s:0.5%")->fault.kind, Kind::kSlow);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -17,6 +18,9 @@ struct CachedObject {
   OpenObject object;
   /// ETag, Last-Modified, Accept-Ranges, Content-Type and what else was put.
   std::string headers;
+  /// Its CRC64NVME in base64, once a reply has been asked for it.
+  mutable std::once_flag is_summed{};
+  mutable std::string sum{};
 };
 
 /// Keeps the objects opened last. Every answer is checked against the file's

@@ -1,6 +1,7 @@
 // Answers about objects: GET and HEAD.
 #pragma once
 #include <cstdint>
+#include <string>
 
 #include "leat/bucket/bucket_parts.h"
 #include "leat/serve/http_service.h"
@@ -16,5 +17,8 @@ struct ObjectReply {
 /// GET and HEAD of an object, whole or a range, under the conditions of `head`.
 ObjectReply object_reply(BucketParts& parts, const S3Target& target,
                          const RequestHead& head);
+
+/// The bytes of `range`; fewer if the file has become shorter. Blocks.
+std::string read_whole(const FileRange& range);
 
 }  // namespace leat

@@ -112,6 +112,12 @@ void S3Exchange::choose_fault() {
     case Fault::Kind::kSlow:
       shape_.delay += fault.delay;
       break;
+    case Fault::Kind::kTrickle:
+      shape_.ending = Ending::kTrickle;
+      break;
+    case Fault::Kind::kFlip:
+      shape_.flips_a_bit = true;
+      break;
   }
   service_.counters().fault();
 }
@@ -178,6 +184,10 @@ void S3Exchange::on_sent(const SentReply& sent) {
 Reply S3Exchange::Shape::apply(Reply reply) const {
   reply.delay = delay;
   reply.ending = ending;
+  if (flips_a_bit && reply.file) {
+    reply.body = read_whole(*std::exchange(reply.file, std::nullopt));
+    if (!reply.body.empty()) reply.body[reply.body.size() / 2] ^= 1;
+  }
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   reply.headers +=
       "Date: " +

@@ -28,6 +28,7 @@ class S3Exchange final : public Exchange {
   struct Shape {
     Nanoseconds delay{0};
     Ending ending = Ending::kWhole;
+    bool flips_a_bit = false;
     Reply apply(Reply reply) const;
   };
   using Answer = std::function<Reply(BucketParts&)>;

@@ -42,6 +42,7 @@ struct BucketWords {
   std::uint64_t seed = 0;
   std::uint64_t most_gets = 0;
   std::uint32_t retry_after = 0;
+  bool checksums = false;
   std::string credentials;
   bool no_credentials = false;
   std::string session_token;
@@ -125,6 +126,7 @@ Result<Behaviour> behaviour_of(const BucketWords& words) {
   behaviour.seed = words.seed;
   behaviour.most_gets_per_second = words.most_gets;
   behaviour.retry_after_seconds = words.retry_after;
+  behaviour.gives_checksums = words.checksums;
   LEAT_TRY(behaviour.latency, parse_latency(words.latency));
   for (const std::string& fault : words.faults) {
     LEAT_TRY(const FaultRate rate, parse_fault_rate(fault));
@@ -234,7 +236,7 @@ std::function<Result<void>(CommandContext&)> add_bucket(CLI::App& app) {
                  "rate of all connections together");
   app.add_option("--fault", words->faults,
                  "a fault and its rate: 503:1%, reset:0.1%, truncate:1%, "
-                 "stall:1%, slow:2s:1%; may be repeated")
+                 "stall:1%, trickle:1%, flip:1%, slow:2s:1%; may be repeated")
       ->take_all();
   app.add_option("--fault-script", words->fault_script,
                  "file of lines such as: after 10 GET photos/ 503 x3");
@@ -244,6 +246,8 @@ std::function<Result<void>(CommandContext&)> add_bucket(CLI::App& app) {
                  "seconds that its 429s and 503s ask clients to wait; 0: they "
                  "do not ask")
       ->check(count_between(0, std::numeric_limits<std::uint32_t>::max()));
+  app.add_flag("--checksums", words->checksums,
+               "give whole objects' CRC64NVME to clients that ask for it");
   app.add_option("--repeat", words->repeat,
                  "BUCKET/FILE:COUNT: the file as that many objects, "
                  "FILE-00000000 and on, instead of all else in its folder");

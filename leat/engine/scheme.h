@@ -28,6 +28,10 @@ struct Driver {
   std::string prefix;
   std::string identity;
   std::string endpoint;
+  /// Names the service that may throttle: the bucket, and the endpoint if there
+  /// may be several. The processes of a node share one pace for each. Empty for
+  /// files.
+  std::string service;
   std::optional<std::string> provider;
   std::uint32_t max_attempts = 0;  ///< See RetryOptions; 0: not said.
   /// Facts about the server that its client learns; null for files, and for

@@ -56,6 +56,12 @@ std::function<TimePoint()> not_before_of(const Driver& driver) {
   };
 }
 
+/// Files throttle nobody.
+std::shared_ptr<RequestPace> pace_of(const Driver& driver) {
+  if (driver.service.empty()) return std::make_shared<RequestPace>();
+  return std::make_shared<RequestPace>(pace_folder(), driver.service);
+}
+
 /// Puts one window and one set of retries around any driver.
 OpenedStore wrap(Driver driver, const StoreOptions& options, Metrics* metrics) {
   RetryOptions retries;
@@ -65,16 +71,19 @@ OpenedStore wrap(Driver driver, const StoreOptions& options, Metrics* metrics) {
   if (attempts != 0) retries.max_attempts = attempts;
   const auto polite = driver.is_plain_http ? driver.notes : nullptr;
   OpenedStore opened;
-  auto paced = std::make_unique<PacedStore>(std::move(driver.store), metrics);
-  opened.pace = paced->pace();
+  auto pace = pace_of(driver);
+  auto paced =
+      std::make_unique<PacedStore>(std::move(driver.store), metrics, pace);
+  opened.pace = std::move(pace);
   // The window lies above; it is known once the stack is whole.
   const auto window = std::make_shared<std::atomic<LimitedStore*>>();
   auto hedged = std::make_unique<HedgedStore>(
       std::move(paced),
-      [window, pace = opened.pace](std::size_t duplicates) {
+      [window, pace = opened.pace,
+       hedges = !options.no_hedge](std::size_t duplicates) {
         const LimitedStore* const limited = *window;
-        return !pace->holds(SteadyClock().now()) && limited != nullptr &&
-               limited->has_room_for(duplicates);
+        return hedges && !pace->holds(SteadyClock().now()) &&
+               limited != nullptr && limited->has_room_for(duplicates);
       },
       metrics);
   auto not_before = not_before_of(driver);
@@ -114,6 +123,7 @@ Driver driver_at(const Url& url, std::string prefix, std::string endpoint) {
   Driver driver;
   driver.prefix = std::move(prefix);
   driver.identity = url.text() + "\n" + endpoint;
+  driver.service = url.bucket() + " " + endpoint + "\n";
   driver.provider = provider_at(endpoint);
   driver.notes = std::make_shared<EndpointNotes>();
   driver.notes->endpoint = endpoint;
@@ -187,6 +197,10 @@ class PlaceOpener {
   void add(const Driver& driver, Driver& joined) {
     joined.identity += driver.identity + "\n";
     joined.endpoint += driver.endpoint + "\n";
+    // Places of one bucket are throttled as the bucket.
+    if (joined.service.find(driver.service) == std::string::npos) {
+      joined.service += driver.service;
+    }
     joined.max_attempts = std::max(joined.max_attempts, driver.max_attempts);
     // Requests to several providers are not counted separately.
     joined.provider =

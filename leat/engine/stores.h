@@ -46,6 +46,8 @@ struct StoreOptions {
   std::uint32_t max_attempts = 0;
   /// How long an outage of the store is ridden out.
   Nanoseconds patience = RetryOptions{}.patience;
+  /// No read is sent a second time while the first is under way.
+  bool no_hedge = false;
   /// The seed of the jitter between tries; nullopt draws one.
   std::optional<std::uint64_t> seed;
   /// Makes the objects whose keys describe how to derive them

@@ -22,7 +22,8 @@ struct RetryOptions {
   /// The longest wait before the second try; doubles with each further try.
   Nanoseconds base_backoff = std::chrono::milliseconds(100);
   Nanoseconds most_backoff = std::chrono::seconds(20);
-  /// The longest wait of one of many, while the others succeed.
+  /// The longest wait of one of many, while the others succeed; and of a few,
+  /// while nothing does.
   Nanoseconds lone_backoff = std::chrono::seconds(1);
   /// While nothing succeeds, all those that failed are tried so often together.
   double tries_per_second = 16;
@@ -56,11 +57,15 @@ class RetryPolicy {
   /// than `bound`.
   Nanoseconds draw_backoff(std::uint32_t attempts_made,
                            Nanoseconds bound = Nanoseconds::max()) {
-    const std::uint64_t most =
-        std::min(longest_backoff(attempts_made), bound).count();
+    return draw(std::min(longest_backoff(attempts_made), bound));
+  }
+
+  /// Uniformly from [0, most].
+  Nanoseconds draw(Nanoseconds most) {
+    const auto bound = static_cast<std::uint64_t>(most.count());
     const std::uint64_t draw =
         mix64(seed_ + draws_.fetch_add(1, std::memory_order_relaxed));
-    return Nanoseconds(static_cast<Nanoseconds::rep>(draw % (most + 1)));
+    return Nanoseconds(static_cast<Nanoseconds::rep>(draw % (bound + 1)));
   }
 
   Nanoseconds longest_backoff(std::uint32_t attempts_made) const {

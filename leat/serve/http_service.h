@@ -44,6 +44,7 @@ enum class Ending : std::uint8_t {
   kReset,     ///< No reply: the connection is reset when the delay is over.
   kTruncate,  ///< Half the body, then the connection ends.
   kStall,     ///< Half the body, then nothing until the client leaves.
+  kTrickle,   ///< The whole body, a byte a second.
 };
 
 struct Reply {

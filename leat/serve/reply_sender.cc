@@ -39,6 +39,8 @@ constexpr std::size_t kTurnBytes = 1 << 20;
 /// A sender that was held up for longer, by a slow client, has lost the time.
 constexpr Nanoseconds kMostCatchUp = std::chrono::milliseconds(50);
 
+constexpr Nanoseconds kTrickle = std::chrono::seconds(1);
+
 constexpr bool has_no_body(int status) {
   return status < 200 || status == 204 || status == 304;
 }
@@ -96,7 +98,7 @@ void ReplySender<Stream>::write_head(const ReplyTo& to) {
   out_.clear();
   append_head(out_, head);
   limit_bytes_ = has_body && to.wants_body ? body_bytes : 0;
-  if (reply_.ending != Ending::kWhole) {
+  if (reply_.ending != Ending::kWhole && reply_.ending != Ending::kTrickle) {
     limit_bytes_ /= 2;
     if (limit_bytes_ == 0) out_.resize(out_.size() / 2);
   }
@@ -179,7 +181,7 @@ void ReplySender<Stream>::send_piece_and_more() {
 
 template <class Stream>
 std::size_t ReplySender<Stream>::next_piece_bytes() const {
-  std::uint64_t most = kPieceBytes;
+  std::uint64_t most = reply_.ending == Ending::kTrickle ? 1 : kPieceBytes;
   if (reply_.is_shaped) {
     if (link_) most = std::min<std::uint64_t>(most, link_->piece_bytes());
     if (shared_.total) {
@@ -193,6 +195,10 @@ std::size_t ReplySender<Stream>::next_piece_bytes() const {
 template <class Stream>
 bool ReplySender<Stream>::has_to_wait_for_rate() {
   if (!reply_.is_shaped || piece_bytes_ == 0) return false;
+  if (reply_.ending == Ending::kTrickle && sent_bytes_ > 0) {
+    loop_.at(SteadyClock().now() + kTrickle, keep());
+    return true;
+  }
   if (!link_ && !shared_.total) return false;
   const TimePoint now = SteadyClock().now();
   const TimePoint ready = std::max(piece_due_, now - kMostCatchUp);

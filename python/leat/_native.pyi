@@ -18,6 +18,7 @@ class StoreOptions:
         requester_pays: bool = False,
         credential_helper: str = "",
         patience: float = 300.0,
+        no_hedge: bool = False,
     ) -> None: ...
     def derive_with(self, function: Callable[[str, int, bytes, int, bytes], Any]) -> None: ...
 

@@ -29,6 +29,9 @@ class StorageOptions(TypedDict, total=False):
     patience: float
     """How many seconds an outage of the store is ridden out: 300 unless given, at most a week."""
 
+    no_hedge: bool
+    """No read is sent a second time while the first is under way, however late that is."""
+
 
 _MOST_PATIENCE = 7 * 24 * 3600
 
@@ -39,6 +42,7 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
     "no_sign_request": bool,
     "requester_pays": bool,
     "patience": (int, float),
+    "no_hedge": bool,
 }
 
 

@@ -74,7 +74,8 @@ class Bucket:
     script; `credentials` is a pair of access key and secret (without it, requests need no
     signature); `repeat` is like "bucket/x.bin:1000000", which serves one file as many
     objects; `most_gets` is the GETs a second that are served, the others get 503; `retry_after`
-    is the seconds that its 429s and 503s ask clients to wait; `names` are host names by which
+    is the seconds that its 429s and 503s ask clients to wait; with `checksums` it gives whole
+    objects' CRC64NVME to clients that ask for it; `names` are host names by which
     the server may be asked. The server ends with the block, and at the latest with this process.
     """
 
@@ -96,6 +97,7 @@ class Bucket:
         threads: int = 1,
         most_gets: Optional[int] = None,
         retry_after: Optional[int] = None,
+        checksums: bool = False,
         names: Sequence[str] = (),
     ) -> None:
         self._credentials = credentials
@@ -116,6 +118,8 @@ class Bucket:
         ):
             if value is not None:
                 self._options += [f"--{name}", str(value)]
+        if checksums:
+            self._options.append("--checksums")
         for fault in faults:
             self._options += ["--fault", fault]
         for name in names:

@@ -407,7 +407,7 @@ void bind_dataset(py::module_& module) {
                        std::optional<std::string> region,
                        std::optional<std::string> profile, bool no_sign_request,
                        bool requester_pays, std::string credential_helper,
-                       double patience) {
+                       double patience, bool no_hedge) {
              StoreOptions options;
              options.endpoint_url = endpoint_url.value_or("");
              options.region = region.value_or("");
@@ -416,13 +416,14 @@ void bind_dataset(py::module_& module) {
              options.requester_pays = requester_pays;
              options.credential_helper = std::move(credential_helper);
              options.patience = from_seconds(patience);
+             options.no_hedge = no_hedge;
              return options;
            }),
            py::kw_only(), py::arg("endpoint_url") = py::none(),
            py::arg("region") = py::none(), py::arg("profile") = py::none(),
            py::arg("no_sign_request") = false,
            py::arg("requester_pays") = false, py::arg("credential_helper") = "",
-           py::arg("patience") = 300.0)
+           py::arg("patience") = 300.0, py::arg("no_hedge") = false)
       .def(
           "derive_with",
           [](StoreOptions& options, const py::function& function) {

@@ -20,6 +20,10 @@ def test_the_page_is_what_was_published() -> None:
     assert publish.PAGE.read_text() == publish.page(publish.PUBLISHED), "run: ./dev bench --publish"
 
 
+def test_so_is_the_page_of_a_store_that_is_unwell() -> None:
+    assert publish.RELIABILITY.read_text() == publish.reliability(publish.PUBLISHED), "run: ./dev bench --publish"
+
+
 def test_the_page_is_short() -> None:
     assert len(publish.PAGE.read_text().split()) <= MOST_WORDS
 
@@ -31,7 +35,7 @@ def test_each_file_says_its_command_its_day_and_its_machine(file: pathlib.Path) 
     assert kept["command"].startswith(f"./dev bench {file.stem}")
     assert "--quick" not in kept["command"]
     assert kept["date"] and kept["machine"]["cpu"] and kept["machine"]["commit"] != "unknown"
-    assert file.stem in {figure.bench for figure in publish.FIGURES}
+    assert file.stem in {figure.bench for figure in (*publish.FIGURES, *publish.RELIABILITY_FIGURES)}
 
 
 def test_a_quick_run_is_not_published() -> None:

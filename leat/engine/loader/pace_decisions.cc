@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -12,7 +13,7 @@ using Episode = RequestPace::Episode;
 
 Decision decided(TimePoint at, TimePoint opened_at, double before, double after,
                  std::string reason) {
-  return {.at_seconds = to_seconds(at - opened_at),
+  return {.at_seconds = std::max(0., to_seconds(at - opened_at)),
           .job = {},
           .setting = Setting::kRequestsPerSecond,
           .before = before,

@@ -36,6 +36,7 @@ Result<Driver> open_http(const Url& url, const StoreOptions& options,
   driver.identity = url.text();
   driver.provider = provider_at(url.text());
   driver.notes = std::make_shared<EndpointNotes>();
+  driver.service = url.bucket() + "\n";
   driver.is_plain_http = true;
   auto http = open_http_client(
       http_options(options, options.ca_bundle, driver.notes), metrics);

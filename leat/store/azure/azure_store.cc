@@ -12,6 +12,7 @@
 #include "leat/store/cloud/checks.h"
 #include "leat/store/cloud/judge.h"
 #include "leat/store/cloud/list_past.h"
+#include "leat/store/cloud/ranged_get.h"
 #include "leat/store/cloud/uri.h"
 #include "leat/store/http/content_range.h"
 #include "leat/store/http/last_modified.h"
@@ -118,19 +119,15 @@ void AzureStore::read(ReadRequest request, std::stop_token stop,
         reading(url_of(request.object.key), request)));
   }
   HttpRequest get = request_for("GET", request.object.key);
-  get.headers.push_back(range_header(request.offset, request.into.size()));
   if (auto wanted = if_match_header(request.object.etag)) {
     get.headers.push_back(*std::move(wanted));
   }
-  get.into = request.into;
-  get.attempt = request.attempt;
-  http_.send(
-      std::move(get), std::move(stop),
-      [this, request = std::move(request),
-       done = std::move(done)](Result<AuthorizedReply> reply) {
-        done(judge_read(request, reading(url_of(request.object.key), request),
-                        std::move(reply), kEtag, error_of_));
-      });
+  send_ranged_get(http_,
+                  {.url = url_of(request.object.key),
+                   .http = std::move(get),
+                   .tag = kEtag,
+                   .error_of = error_of_},
+                  std::move(request), std::move(stop), std::move(done));
 }
 
 Error AzureStore::error_of(const AuthorizedReply& reply, std::string doing) {

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 
@@ -172,6 +173,25 @@ TEST_F(AzureStoreTest, NoticesAnotherVersionThatTheServerDidNotCheck) {
 
   EXPECT_EQ(changed.error().code(), ErrorCode::kCorrupt);
   EXPECT_THAT(changed.error().message(), HasSubstr("index again"));
+}
+
+TEST_F(AzureStoreTest, BelievesNoBytesOfAnotherChecksum) {
+  const auto store = open(std::nullopt);
+  for (const std::string bytes : {"abcd", "abce"}) {
+    script_.answer(206, bytes,
+                   {{"content-range", "bytes 0-3/4"},
+                    {"x-ms-blob-content-md5", "4vxxTEcn7pOV8yTNLn8zHw=="}});
+    std::array<std::byte, 4> into{};
+
+    const auto result =
+        read_range(*store, {.object = {.key = "k"}, .into = into}, {});
+
+    EXPECT_EQ(bool(result), bytes == "abcd");
+    if (!result) {
+      EXPECT_EQ(result.error().code(), ErrorCode::kUnavailable)
+          << "tried again";
+    }
+  }
 }
 
 TEST_F(AzureStoreTest, TakesAWeakTagForTheVersionAndAsksForNoMatchWithIt) {

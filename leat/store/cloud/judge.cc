@@ -23,15 +23,6 @@ Result<void> check_carried(const HttpReply& reply, const ReadRequest& request,
                            tag.name, wanted));
 }
 
-Result<void> judge_read(const ReadRequest& request, const std::string& doing,
-                        Result<AuthorizedReply> reply, const VersionTag& tag,
-                        const ErrorOfReply& error_of) {
-  LEAT_TRY(const HttpReply http, judge_call(doing, std::move(reply), error_of));
-  Result<void> carried = check_carried(http, request, tag);
-  if (!carried) return std::move(carried).error().while_doing(doing);
-  return {};
-}
-
 Result<HttpReply> judge_call(const std::string& doing,
                              Result<AuthorizedReply> reply,
                              const ErrorOfReply& error_of) {

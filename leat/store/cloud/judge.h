@@ -30,14 +30,7 @@ Result<void> check_carried(const HttpReply& reply, const ReadRequest& request,
 using ErrorOfReply =
     std::function<Error(const AuthorizedReply& reply, std::string doing)>;
 
-/// The outcome of a read.
-///
-/// Errors: as AuthorizedHttp::send(), `error_of`, check_carried()
-Result<void> judge_read(const ReadRequest& request, const std::string& doing,
-                        Result<AuthorizedReply> reply, const VersionTag& tag,
-                        const ErrorOfReply& error_of);
-
-/// The reply to any other request, if it is a success.
+/// The reply to a request, if it is a success.
 ///
 /// Errors: as AuthorizedHttp::send(), `error_of`
 Result<HttpReply> judge_call(const std::string& doing,

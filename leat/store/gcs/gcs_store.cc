@@ -8,9 +8,9 @@
 #include "leat/base/text.h"
 #include "leat/store/cloud/checks.h"
 #include "leat/store/cloud/judge.h"
+#include "leat/store/cloud/ranged_get.h"
 #include "leat/store/cloud/uri.h"
 #include "leat/store/gcs/replies.h"
-#include "leat/store/http/content_range.h"
 #include "leat/store/s3/s3_store.h"
 
 namespace leat {
@@ -110,18 +110,14 @@ void GcsStore::read(ReadRequest request, std::stop_token stop, ReadDone done) {
     query.emplace_back("ifGenerationMatch", generation);
   }
   HttpRequest get = request_to("", request.object.key, query);
-  get.headers.push_back(range_header(request.offset, request.into.size()));
   // Objects that are stored compressed come as they are stored.
   get.headers.push_back("Accept-Encoding: gzip");
-  get.into = request.into;
-  get.attempt = request.attempt;
-  http_.send(
-      std::move(get), std::move(stop),
-      [this, request = std::move(request),
-       done = std::move(done)](Result<AuthorizedReply> reply) {
-        done(judge_read(request, reading(url_of(request.object.key), request),
-                        std::move(reply), kGeneration, error_of_));
-      });
+  send_ranged_get(http_,
+                  {.url = url_of(request.object.key),
+                   .http = std::move(get),
+                   .tag = kGeneration,
+                   .error_of = error_of_},
+                  std::move(request), std::move(stop), std::move(done));
 }
 
 Result<std::string> GcsStore::ask(HttpRequest request, const std::string& doing,

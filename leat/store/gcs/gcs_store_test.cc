@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 
@@ -131,6 +132,25 @@ TEST_F(GcsStoreTest, NoticesAnotherGenerationThatTheServerDidNotCheck) {
   EXPECT_THAT(changed.error().message(), HasSubstr("index again"));
   EXPECT_EQ(of_another_protocol.error().code(), ErrorCode::kCorrupt);
   EXPECT_EQ(script_.asked.size(), 1u) << "no generation: nothing is asked";
+}
+
+TEST_F(GcsStoreTest, BelievesNoBytesOfAnotherChecksum) {
+  const auto store = open(usual());
+  for (const std::string bytes : {"abcd", "abce"}) {
+    script_.answer(
+        206, bytes,
+        {{"content-range", "bytes 0-3/4"}, {"x-goog-hash", "crc32c=ksgKMQ=="}});
+    std::array<std::byte, 4> into{};
+
+    const auto result =
+        read_range(*store, {.object = {.key = "k"}, .into = into}, {});
+
+    EXPECT_EQ(bool(result), bytes == "abcd");
+    if (result) continue;
+    EXPECT_EQ(result.error().code(), ErrorCode::kUnavailable) << "tried again";
+    EXPECT_THAT(result.error().message(),
+                AllOf(HasSubstr("gs://ds/k"), HasSubstr("came changed")));
+  }
 }
 
 TEST_F(GcsStoreTest, BelievesNoRangeThatTheReplyDoesNotName) {

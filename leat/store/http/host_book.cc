@@ -31,6 +31,11 @@ HostAnswerRef HostBook::addresses_of(std::string_view name, TransferId waiting,
   return host.answer;
 }
 
+void HostBook::doubt(std::string_view name, TimePoint now) {
+  Host& host = host_of(name);
+  if (host.answer != nullptr && now >= host.heard + kRenewPause) ask_for(host);
+}
+
 HostAnswerRef HostBook::last_answer(std::string_view name) const {
   const auto host = std::ranges::find_if(
       hosts_, [name](const auto& one) { return one->name == name; });
@@ -40,6 +45,7 @@ HostAnswerRef HostBook::last_answer(std::string_view name) const {
 std::vector<TransferId> HostBook::hear(const HostNews& news, TimePoint now) {
   Host& host = host_of(news.host);
   host.is_asked = false;
+  host.heard = now;
   host.ask_again = now + kRenewPause;
   if (news.answer) {
     host.answer = *news.answer;

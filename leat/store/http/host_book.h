@@ -28,6 +28,9 @@ class HostBook {
   /// that has changed.
   HostAnswerRef addresses_of(std::string_view host, TransferId waiting,
                              TimePoint now);
+  /// None of the addresses of a host takes connections: asks for them again, at
+  /// most once a second.
+  void doubt(std::string_view host, TimePoint now);
   /// The last addresses that were known, however old; may be null.
   HostAnswerRef last_answer(std::string_view host) const;
   /// Takes an answer; returns the transfers that wait for it.
@@ -41,6 +44,7 @@ class HostBook {
   struct Host {
     std::string name;
     HostAnswerRef answer;
+    TimePoint heard;      ///< When the last answer or failure came.
     TimePoint ask_again;  ///< Shortly before the answer expires.
     bool is_asked = false;
     /// The ports for which libcurl has been told the answer.

@@ -167,8 +167,16 @@ void IoThread::start_when_resolved(Transfer& slot) {
   const auto url = split_http_url(slot.submission.request.url);
   slot.addresses.reset();
   if (!url->host_is_address && !settings_.uses_proxy) {
-    slot.addresses = hosts_.addresses_of(url->host, slot.id, clock_.now());
+    const TimePoint now = clock_.now();
+    slot.addresses = hosts_.addresses_of(url->host, slot.id, now);
     if (slot.addresses == nullptr) return;  // Until there is news.
+    const auto is_benched = [&](const HostAddress& one) {
+      return bench_.has(one.text, url->port, now);
+    };
+    // The service may have moved.
+    if (std::ranges::all_of(slot.addresses->addresses, is_benched)) {
+      hosts_.doubt(url->host, now);
+    }
   }
   start(slot, *url);
 }

@@ -8,9 +8,17 @@
 
 namespace leat {
 
-/// Compares `bytes`, the body of a successful reply, with the CRC32C that the
-/// reply gives of the whole object (x-amz-checksum-crc32c, x-goog-hash). A
-/// reply without one, or with a part of the object, passes.
+/// Compares `bytes`, the body of a successful reply, with a checksum of the
+/// whole object that the reply gives. If there are several, the first of these
+/// counts:
+///
+///     x-amz-checksum-crc64nvme, -crc32c, -crc32, -sha256, -sha1
+///     x-goog-hash: crc32c=…, md5=…
+///     x-ms-blob-content-md5, content-md5
+///
+/// A reply without one passes, and so does one with a part of the object, or
+/// with a checksum that is no base64 of its length: S3 gives an object in parts
+/// one of the parts' checksums ("…-3").
 ///
 /// Errors:
 ///   kUnavailable  the bytes are not those of the object: another try may bring

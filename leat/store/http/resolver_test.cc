@@ -187,6 +187,31 @@ TEST(HostBookTest, DoesNotWaitForTheRenewalOfAnAnswerThatHasJustExpired) {
   may_answer.count_down();
 }
 
+TEST(HostBookTest, AsksAgainForAHostInDoubtAtMostOnceASecond) {
+  std::atomic<int> asked = 0;
+  Resolver resolver([&](const std::string&) {
+    return one_address(++asked == 1 ? "1.2.3.4" : "5.6.7.8");
+  });
+  const auto mailbox = std::make_shared<Mailbox>();
+  HostBook book(resolver, mailbox);
+  const TimePoint now = SteadyClock().now();
+  const auto hear_next = [&](TimePoint at) {
+    Mailbox::Mail mail;
+    while (mail.news.empty()) mailbox->take(mail);
+    book.hear(mail.news.front(), at);
+  };
+  ASSERT_EQ(book.addresses_of("host", {.slot = 1, .use = 0}, now), nullptr);
+  hear_next(now);
+
+  book.doubt("host", now + std::chrono::milliseconds(900));
+  EXPECT_EQ(asked, 1);
+  book.doubt("host", now + std::chrono::seconds(1));
+  hear_next(now + std::chrono::seconds(1));
+
+  EXPECT_EQ(book.last_answer("host")->addresses.front().text, "5.6.7.8");
+  EXPECT_EQ(asked, 2);
+}
+
 TEST(ResolverTest, DiesWithoutWaitingForALookupThatHangs) {
   // Both outlive the thread that is left behind.
   static std::latch may_answer(1);

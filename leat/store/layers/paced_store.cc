@@ -13,7 +13,8 @@ bool is_reply(const Result<void>& result) {
   if (result) return true;
   const ErrorCode code = result.error().code();
   return code != ErrorCode::kUnavailable && code != ErrorCode::kCancelled &&
-         code != ErrorCode::kDeadlineExceeded;
+         code != ErrorCode::kDeadlineExceeded &&
+         code != ErrorCode::kResourceExhausted;
 }
 
 bool is_throttled(const Result<void>& result) {
@@ -22,9 +23,11 @@ bool is_throttled(const Result<void>& result) {
 
 }  // namespace
 
-PacedStore::PacedStore(std::unique_ptr<Store> inner, Metrics* metrics)
+PacedStore::PacedStore(std::unique_ptr<Store> inner, Metrics* metrics,
+                       std::shared_ptr<RequestPace> pace)
     : StoreWrapper(std::move(inner)),
       metrics_(metrics),
+      pace_(std::move(pace)),
       queue_(turns_, [this](ReadQueue::Waiting read, TimePoint now) {
         send(std::move(read), now);
       }) {}

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "leat/base/clock.h"
 #include "leat/metrics/metrics.h"
@@ -23,7 +24,8 @@ namespace leat {
 ///           `metrics` may be null, or else outlives the store.
 class PacedStore final : public StoreWrapper {
  public:
-  PacedStore(std::unique_ptr<Store> inner, Metrics* metrics);
+  PacedStore(std::unique_ptr<Store> inner, Metrics* metrics,
+             std::shared_ptr<RequestPace> pace);
 
   /// Lives on after the store.
   std::shared_ptr<const RequestPace> pace() const { return pace_; }
@@ -33,13 +35,17 @@ class PacedStore final : public StoreWrapper {
                         std::stop_token stop) override;
 
  private:
+  /// A turn is taken before its time comes, so that of several processes which
+  /// wait for one only that wakes whose turn it is.
   struct Turns final : Gate {
     explicit Turns(RequestPace& of) : pace(of) {}
-    TimePoint opens_at(TimePoint now) override { return pace.next_turn(now); }
-    void passed(const ReadRequest&, TimePoint now) override {
-      pace.take_turn(now);
+    TimePoint opens_at(TimePoint now) override {
+      if (!turn || !pace.requests_per_second()) turn = pace.take_turn(now);
+      return *turn;
     }
+    void passed(const ReadRequest&, TimePoint) override { turn.reset(); }
     RequestPace& pace;
+    std::optional<TimePoint> turn;
   };
 
   void send(ReadQueue::Waiting read, TimePoint now);
@@ -50,7 +56,7 @@ class PacedStore final : public StoreWrapper {
 
   Metrics* const metrics_;
   const SteadyClock clock_;
-  const std::shared_ptr<RequestPace> pace_ = std::make_shared<RequestPace>();
+  const std::shared_ptr<RequestPace> pace_;
   Turns turns_{*pace_};
   ReadQueue queue_;
 };

@@ -38,7 +38,8 @@ class PacedStoreTest : public ::testing::Test {
   PacedStoreTest() {
     auto held = std::make_unique<HeldStore>(std::make_unique<InstantStore>());
     held_ = held.get();
-    store_ = std::make_unique<PacedStore>(std::move(held), &metrics_);
+    store_ = std::make_unique<PacedStore>(std::move(held), &metrics_,
+                                          std::make_shared<RequestPace>());
   }
   void read(const std::string& key, std::uint32_t attempt = 0,
             std::stop_token stop = {}) {

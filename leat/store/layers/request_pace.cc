@@ -1,223 +1,54 @@
 #include "leat/store/layers/request_pace.h"
 
 #include <algorithm>
-#include <chrono>
-#include <limits>
-#include <utility>
 
 namespace leat {
 namespace {
 
-using std::chrono::milliseconds;
-using std::chrono::seconds;
-
-constexpr Nanoseconds kLook = milliseconds(250);
-constexpr Nanoseconds kShortLook = milliseconds(50);
-constexpr Nanoseconds kLongestLook = seconds(2);
-constexpr std::uint64_t kFewReplies = 20;
-// So many that were throttled end a look: the rate is far too high. After cuts
-// in a row more are waited for, to tell whether cutting helps.
-constexpr std::uint64_t kManyThrottled = 8;
-constexpr std::uint64_t kSureThrottled = 24;
-constexpr double kMostlyThrottled = 0.9;
-// A rate is measured over no less.
-constexpr std::uint64_t kSureServed = 12;
-constexpr double kSureSeconds = 0.03;
-
-constexpr double kTolerated = 0.03;
-constexpr double kBelowServed = 0.98;
-constexpr double kMostCut = 4;
-constexpr double kLeastRate = 2;
-constexpr double kMostRate = 50'000;
-
-// A cut by a few replies may be too deep: the way back is quick, and slower
-// with each such cut.
-constexpr double kLeastGrowth = 0.01;
-constexpr double kFirstGrowth = 4;
-constexpr double kSlower = 4;
-constexpr double kMostGrowth = 0.5;
-// Beyond it looks are short, and say nothing of each other.
-constexpr double kSteadyGrowth = 0.03;
-constexpr Nanoseconds kCalm = milliseconds(1500);
-constexpr Nanoseconds kForgotten = seconds(60);
-
-// Cutting helps if, at a much lower rate, a smaller share is throttled.
-constexpr double kMuchLess = 0.5;
-constexpr double kShareStays = 0.7;
-
-// Turns that nobody took in time may be taken at once, so that a timer that
-// fires late costs nothing.
-constexpr Nanoseconds kMostSaved = milliseconds(5);
-
 // More are of no use to a reader.
 constexpr std::size_t kKeptEpisodes = 500;
 
-/// A share is seen in few replies: twice as much may be chance.
-double tolerated_for(double share) {
-  return std::clamp(2 * share + 0.02, kTolerated, 0.95);
-}
-
 }  // namespace
 
-double RequestPace::Look::share() const {
-  const std::uint64_t all = served + throttled;
-  return all == 0 ? 0
-                  : static_cast<double>(throttled) / static_cast<double>(all);
+RequestPace::RequestPace(const std::string& folder, std::string_view service)
+    : memory_(folder, service) {
+  const auto state = memory_.hold();
+  const MutexLock lock(mutex_);
+  // One that goes on is this object's too.
+  noted_ = state->episodes() - (state->rate() ? 1 : 0);
 }
 
-TimePoint RequestPace::next_turn(TimePoint now) {
-  const MutexLock lock(mutex_);
-  if (!rate_ || next_turn_ <= now) return now;
-  held_at_ = now;
-  is_held_ = true;
-  return next_turn_;
-}
-
-void RequestPace::take_turn(TimePoint now) {
-  const MutexLock lock(mutex_);
-  if (!rate_) return;
-  next_turn_ =
-      std::max(next_turn_, now - kMostSaved) + from_seconds(1 / *rate_);
+TimePoint RequestPace::take_turn(TimePoint now) {
+  return memory_.hold()->take_turn(now);
 }
 
 void RequestPace::heard(bool is_throttled, TimePoint sent, TimePoint now) {
+  const auto state = memory_.hold();
+  state->heard(is_throttled, sent, now);
+  note_episode(*state);
+}
+
+/// Others may have begun and ended it.
+void RequestPace::note_episode(const PaceState& state) const {
   const MutexLock lock(mutex_);
-  if (is_throttled) throttled_at_ = now;
-  if (sent < counted_from_) return;
-  count(look_, is_throttled, sent);
-  if (!is_over(now)) return;
-  look_.share() > tolerated_ ? cut(now) : go_on(now);
-}
-
-void RequestPace::count(Look& look, bool is_throttled, TimePoint sent) {
-  if (look.served + look.throttled == 0) {
-    look.first_sent = look.last_sent = sent;
+  if (state.episodes() != noted_) {
+    noted_ = state.episodes();
+    if (noted_ == 0) return;
+    if (episodes_.size() == kKeptEpisodes) episodes_.pop_front();
+    episodes_.push_back(state.latest());
+  } else if (!episodes_.empty()) {
+    episodes_.back() = state.latest();
   }
-  look.first_sent = std::min(look.first_sent, sent);
-  look.last_sent = std::max(look.last_sent, sent);
-  ++(is_throttled ? look.throttled : look.served);
-}
-
-bool RequestPace::is_over(TimePoint now) const {
-  const double share = look_.share();
-  if (share > tolerated_) {
-    // Whether cutting helps can only be told from many.
-    const bool must_be_sure =
-        (cuts_ >= 1 && share < kMostlyThrottled) || tolerated_ > kTolerated;
-    return look_.throttled >= (must_be_sure ? kSureThrottled : kManyThrottled);
-  }
-  if (now - look_.first_sent >= kLongestLook) return true;
-  const bool is_seeking = rate_ && growth_ > kSteadyGrowth;
-  return look_.last_sent - look_.first_sent >=
-             (is_seeking ? kShortLook : kLook) &&
-         look_.served + look_.throttled >=
-             (is_seeking ? kManyThrottled : kFewReplies);
-}
-
-/// The speed in this look and the one before. A rate that is kept shows in the
-/// times at which requests were sent; without one they leave in bursts, as
-/// replies come.
-RequestPace::Speed RequestPace::speed(TimePoint now) const {
-  const TimePoint from = before_ ? before_->first_sent : look_.first_sent;
-  const double took =
-      std::max(1e-3, to_seconds(rate_ ? look_.last_sent - from : now - from));
-  const std::uint64_t served = look_.served + (before_ ? before_->served : 0);
-  const std::uint64_t all =
-      served + look_.throttled + (before_ ? before_->throttled : 0);
-  const double most = rate_.value_or(std::numeric_limits<double>::max());
-  return {.served = std::min(most, static_cast<double>(served) / took),
-          .sent = std::min(most, static_cast<double>(all) / took),
-          .is_sure = rate_ && served >= kSureServed && took >= kSureSeconds};
-}
-
-void RequestPace::cut(TimePoint now) {
-  const Speed speed = this->speed(now);
-  const double share = look_.share();
-  const Look seen = std::exchange(look_, {});
-  before_.reset();
-  counted_from_ = now;
-  if (speed.is_sure && share < kMostlyThrottled) {
-    const Cut now_cut{.rate = rate_.value_or(speed.sent), .share = share};
-    if (!first_cut_) first_cut_ = now_cut;
-    if (now_cut.rate < kMuchLess * first_cut_->rate &&
-        share > kShareStays * first_cut_->share) {
-      tolerated_ = tolerated_for(share);
-      return lift(Episode::End::kNoHelp, now);
-    }
-  }
-  ++cuts_;
-  const double growth = rate_ ? growth_ : kFirstGrowth;
-  const double rate = rate_.value_or(speed.sent);
-  if (!rate_) begin_episode(rate, seen, now);
-  set_rate(std::max(kLeastRate,
-                    std::clamp(kBelowServed * speed.served,
-                               rate / (share < kMostlyThrottled ? 2 : kMostCut),
-                               kBelowServed * rate)));
-  growth_ =
-      speed.is_sure ? kLeastGrowth : std::max(kLeastGrowth, growth / kSlower);
-  next_turn_ = std::max(next_turn_, now);
-}
-
-void RequestPace::go_on(TimePoint now) {
-  tolerated_ = std::min(tolerated_, tolerated_for(look_.share()));
-  before_ = std::exchange(look_, {});
-  first_cut_.reset();
-  cuts_ = 0;
-  const bool was_held = std::exchange(is_held_, false);
-  if (!rate_) return;
-  const Nanoseconds calm = now - throttled_at_;
-  if (calm >= kForgotten) return lift(Episode::End::kCalm, now);
-  if (!was_held) return;
-  if (calm >= kCalm)
-    growth_ = std::max(growth_, std::min(2 * growth_, kMostGrowth));
-  set_rate(*rate_ * (1 + growth_));
-  if (growth_ > kSteadyGrowth) {
-    before_.reset();
-    counted_from_ = now;
-  }
-  if (*rate_ > kMostRate) lift(Episode::End::kNoLimit, now);
-}
-
-void RequestPace::begin_episode(double sent, const Look& seen, TimePoint now) {
-  if (episodes_.size() == kKeptEpisodes) episodes_.pop_front();
-  episodes_.push_back({.began = now,
-                       .sent = sent,
-                       .served = seen.served,
-                       .throttled = seen.throttled});
-}
-
-/// REQUIRES: an episode.
-void RequestPace::set_rate(double rate) {
-  Episode& episode = episodes_.back();
-  if (!rate_) episode.bound = episode.least = rate;
-  episode.least = std::min(episode.least, rate);
-  episode.last = rate;
-  rate_ = rate;
-}
-
-void RequestPace::lift(Episode::End why, TimePoint now) {
-  if (rate_) {
-    episodes_.back().ended = now;
-    episodes_.back().end = why;
-  }
-  rate_.reset();
-  first_cut_.reset();
-  cuts_ = 0;
-}
-
-std::optional<double> RequestPace::requests_per_second() const {
-  const MutexLock lock(mutex_);
-  return rate_;
 }
 
 std::vector<RequestPace::Episode> RequestPace::episodes() const {
+  note_episode(*memory_.hold());
   const MutexLock lock(mutex_);
   return {episodes_.begin(), episodes_.end()};
 }
 
 bool RequestPace::holds(TimePoint now) const {
-  const MutexLock lock(mutex_);
-  return rate_ && now - held_at_ <= seconds(1);
+  return memory_.hold()->holds(now);
 }
 
 }  // namespace leat

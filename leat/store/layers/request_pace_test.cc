@@ -5,7 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <optional>
 #include <queue>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "leat/base/hash.h"
@@ -50,34 +55,63 @@ struct Outcome {
   double throttled_per_served = 0;
 };
 
-/// Keeps `window` requests in flight or waiting to be sent again, for so long.
-Outcome run(RequestPace& pace, Service service, std::size_t window,
+std::string scratch_folder() {
+  std::string path = ::testing::TempDir() + "/leat-pace-XXXXXX";
+  return ::mkdtemp(path.data());
+}
+
+/// A process of the node.
+struct Rank {
+  RequestPace& pace;
+  std::size_t ready = 0;  ///< Requests that may be sent.
+  std::optional<TimePoint> turn = std::nullopt;
+
+  /// When it sends the next one.
+  TimePoint next(TimePoint now) {
+    if (ready == 0) return TimePoint::max();
+    if (!turn || !pace.requests_per_second()) turn = pace.take_turn(now);
+    return *turn;
+  }
+};
+
+/// Each rank keeps `window` requests in flight or waiting to be sent again, for
+/// so long.
+Outcome run(std::span<Rank> ranks, Service service, std::size_t window,
             TimePoint from, Nanoseconds how_long) {
   struct Event {
     TimePoint at;
+    Rank* rank = nullptr;
     bool is_reply = false;
     TimePoint sent{};
     bool is_throttled = false;
     bool operator<(const Event& other) const { return at > other.at; }
   };
   std::priority_queue<Event> events;
-  std::size_t ready = window;
+  for (Rank& rank : ranks) rank.ready = window;
   std::uint64_t served = 0;
   std::uint64_t throttled = 0;
   TimePoint now = from;
   while (now < from + how_long) {
-    TimePoint turn = now;
-    if (ready > 0 && (turn = pace.next_turn(now)) <= now) {
-      pace.take_turn(now);
-      --ready;
+    Rank* first = nullptr;
+    TimePoint turn = TimePoint::max();
+    for (Rank& rank : ranks) {
+      if (const TimePoint next = rank.next(now); next < turn) {
+        turn = next;
+        first = &rank;
+      }
+    }
+    if (turn <= now) {
+      --first->ready;
+      first->turn.reset();
       const TimePoint there = now + service.round_trip / 2;
       events.push({.at = now + service.round_trip,
+                   .rank = first,
                    .is_reply = true,
                    .sent = now,
                    .is_throttled = service.throttles(there)});
       continue;
     }
-    if (events.empty() || (ready > 0 && turn < events.top().at)) {
+    if (events.empty() || turn < events.top().at) {
       now = turn;
       continue;
     }
@@ -85,19 +119,26 @@ Outcome run(RequestPace& pace, Service service, std::size_t window,
     events.pop();
     now = event.at;
     if (!event.is_reply) {
-      ++ready;
+      ++event.rank->ready;
       continue;
     }
     ++(event.is_throttled ? throttled : served);
-    pace.heard(event.is_throttled, event.sent, now);
+    event.rank->pace.heard(event.is_throttled, event.sent, now);
     if (!event.is_throttled) {
-      ++ready;
+      ++event.rank->ready;
     } else {
-      events.push({.at = now + milliseconds(mix64(throttled) % 100)});
+      events.push({.at = now + milliseconds(mix64(throttled) % 100),
+                   .rank = event.rank});
     }
   }
   return {static_cast<double>(served) / seconds_of(how_long),
           static_cast<double>(throttled) / static_cast<double>(served)};
+}
+
+Outcome run(RequestPace& pace, const Service& service, std::size_t window,
+            TimePoint from, Nanoseconds how_long) {
+  std::vector<Rank> alone = {{.pace = pace}};
+  return run(alone, service, window, from, how_long);
 }
 
 TEST(RequestPaceTest, KeepsToALimitThatIsNotTold) {
@@ -121,6 +162,51 @@ TEST(RequestPaceTest, KeepsToALimitThatIsNotTold) {
       }
     }
   }
+}
+
+TEST(RequestPaceTest, RanksThatShareItFindTheLimitTogether) {
+  const std::string folder = scratch_folder();
+  for (const std::size_t count : {2, 8}) {
+    SCOPED_TRACE(count);
+    std::vector<std::unique_ptr<RequestPace>> paces;
+    std::vector<Rank> ranks;
+    for (std::size_t i = 0; i < count; ++i) {
+      paces.push_back(std::make_unique<RequestPace>(folder, "the service"));
+      ASSERT_TRUE(paces.back()->is_shared());
+      ranks.push_back({.pace = *paces.back()});
+    }
+    const Service service{
+        .limit = 500, .burst = 50, .round_trip = milliseconds(5)};
+    const TimePoint began(seconds(1));
+
+    run(ranks, service, 128 / count, began, seconds(2));
+    const Outcome outcome =
+        run(ranks, service, 128 / count, began + seconds(2), seconds(20));
+
+    EXPECT_GE(outcome.served_per_second, 0.95 * 500);
+    EXPECT_LE(outcome.throttled_per_served, 0.05);
+    // Each tells its user.
+    for (const auto& pace : paces) {
+      EXPECT_EQ(pace->episodes().size(), 1u);
+      EXPECT_EQ(pace->requests_per_second(), paces[0]->requests_per_second());
+    }
+  }
+}
+
+TEST(RequestPaceTest, OneThatComesLaterKeepsToTheBoundAndTellsIt) {
+  const std::string folder = scratch_folder();
+  RequestPace first(folder, "the service");
+  run(first, {.limit = 300, .burst = 30}, 128, TimePoint(seconds(1)),
+      seconds(10));
+  ASSERT_TRUE(first.requests_per_second());
+
+  RequestPace later(folder, "the service");
+  const RequestPace elsewhere(folder, "another service");
+
+  EXPECT_EQ(later.requests_per_second(), first.requests_per_second());
+  EXPECT_EQ(later.episodes().size(), 1u);
+  EXPECT_FALSE(elsewhere.requests_per_second());
+  EXPECT_TRUE(elsewhere.episodes().empty());
 }
 
 TEST(RequestPaceTest, HoldsNothingWhereAStoreNeverThrottles) {

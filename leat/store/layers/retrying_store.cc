@@ -46,6 +46,9 @@ std::string remedy(ErrorCode code, std::string_view bound) {
   }
 }
 
+// Those that were asked to wait come back over this part of the wait.
+constexpr int kSpread = 4;
+
 // A store that has answered nothing for so long has an outage.
 constexpr Nanoseconds kOutage = std::chrono::seconds(1);
 constexpr std::size_t kOutageFailures = 64;  // Without a success among them.
@@ -132,7 +135,10 @@ void RetryingStore::send(const FlightRef& flight) {
 }
 
 void RetryingStore::hear(const FlightRef& flight, Result<void> result) {
-  if (result) return finish(flight, std::move(result));
+  if (result) {
+    has_read_ = true;
+    return finish(flight, std::move(result));
+  }
   Trouble& trouble = flight->trouble;
   if (trouble.attempts_made == 1) trouble.failed = clock_.now();
   if (!worth_another(result.error(), trouble)) {
@@ -254,10 +260,18 @@ TimePoint RetryingStore::next_try(std::uint32_t attempts_made, TimePoint now,
     const MutexLock lock(mutex_);
     ++failed_since_;
     const bool is_outage = !is_answering(now);
-    // Drawn also after a wait that the service asked for: it asked many.
-    until = from + policy_.draw_backoff(
-                       attempts_made,
-                       is_outage ? Nanoseconds::max() : options.lone_backoff);
+    // In an outage many wait for long, in the place of one another. A few do
+    // not: nobody else would notice its end.
+    const Nanoseconds bound =
+        is_outage ? std::max(options.lone_backoff,
+                             from_seconds(2 * static_cast<double>(flights_) /
+                                          options.tries_per_second))
+                  : options.lone_backoff;
+    const Nanoseconds longest =
+        std::min(policy_.longest_backoff(attempts_made), bound);
+    // Drawn also after a wait that the service asked for: it asked many, and
+    // they must not come back all together.
+    until = from + policy_.draw(std::max(longest, (from - now) / kSpread));
     if (is_outage) {
       const auto between = from_seconds(1 / options.tries_per_second);
       next_turn_ = std::max(next_turn_, from) + between;
@@ -270,9 +284,14 @@ TimePoint RetryingStore::next_try(std::uint32_t attempts_made, TimePoint now,
   return until;
 }
 
+bool RetryingStore::may_pass(ErrorCode code) const {
+  return retryable(code) ||
+         (code == ErrorCode::kResourceExhausted && has_read_);
+}
+
 bool RetryingStore::worth_another(const Error& error,
                                   const Trouble& trouble) const {
-  if (!retryable(error.code()) ||
+  if (!may_pass(error.code()) ||
       !policy_.allows_another(trouble.attempts_made)) {
     return false;
   }
@@ -291,6 +310,9 @@ Nanoseconds RetryingStore::patience_with(const Error& error,
                                          const Trouble& trouble) const {
   const RetryOptions& options = policy_.options();
   if (error.code() == ErrorCode::kThrottled) return options.patience;
+  if (error.code() == ErrorCode::kResourceExhausted) {
+    return std::min(options.lone_patience, options.patience);
+  }
   const MutexLock lock(mutex_);
   const bool is_lone =
       answered_at_ > trouble.failed && is_answering(clock_.now());

@@ -1,5 +1,6 @@
 // A store that retries where retrying may help.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -28,6 +29,10 @@ namespace leat {
 ///
 /// If the service asks for a wait (`Retry-After`), what it failed or refused is
 /// not sent again before, however well others fare; patience bounds that too.
+///
+/// Out of descriptors or memory, a read is tried again for as long as one of
+/// many that fails: others end and give back what they hold. It is no reason to
+/// wait before the first read has succeeded.
 ///
 /// During an outage the reads that failed are tried in turns, so that their
 /// number does not multiply the requests. Each success after it wakes two of
@@ -84,6 +89,7 @@ class RetryingStore final : public StoreWrapper {
     std::uint32_t attempts_made = 0;
   };
   bool worth_another(const Error& error, const Trouble& trouble) const;
+  bool may_pass(ErrorCode code) const;
   Nanoseconds patience_with(const Error& error, const Trouble& trouble) const;
   std::optional<Nanoseconds> patience_at_first(const Error& error) const;
   /// The end of the wait that the service asks for after `error`; `now` if it
@@ -116,6 +122,8 @@ class RetryingStore final : public StoreWrapper {
   TimePoint next_turn_
       LEAT_GUARDED_BY(mutex_);                // In an outage, of the next try.
   Flights sleepers_ LEAT_GUARDED_BY(mutex_);  // In an outage.
+
+  std::atomic<bool> has_read_ = false;
 
   std::optional<Silence> silence_;
   TimerQueue timers_;  // Last: its thread ends before the rest is destroyed.

@@ -8,6 +8,7 @@
 #include <functional>
 #include <latch>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -352,6 +353,31 @@ TEST_F(AskedToWaitTest, ASuccessOfAnotherWakesNobodyEarly) {
   EXPECT_LT(clock_.now() - began, std::chrono::minutes(1));
 }
 
+TEST_F(AskedToWaitTest, ThoseThatWereAskedTogetherComeBackOneAfterAnother) {
+  std::mutex mutex;
+  std::vector<TimePoint> again;
+  open_asking([&](const FaultyCall& call) -> std::optional<Error> {
+    if (call.attempt == 0) return Error(ErrorCode::kThrottled, "SlowDown");
+    const std::lock_guard lock(mutex);
+    again.push_back(clock_.now());
+    return std::nullopt;
+  });
+  asked = clock_.now() + milliseconds(800);
+  for (int i = 0; i < 50; ++i) {
+    store_->read({.object = {.key = "k"}, .into = std::span(&byte_, 1)}, {},
+                 [](const Result<void>&) {});
+  }
+  const auto all_are_back = [&] {
+    const std::lock_guard lock(mutex);
+    return again.size() == 50;
+  };
+  while (!all_are_back()) std::this_thread::sleep_for(milliseconds(1));
+
+  // Drawn from a quarter of the wait; kQuick's back-offs end sooner.
+  EXPECT_GE(again.front(), asked.load());
+  EXPECT_GE(again.back() - again.front(), milliseconds(100));
+}
+
 TEST_F(AskedToWaitTest, AStopEndsTheWait) {
   open_asking(fail_first(100, ErrorCode::kThrottled));
   asked = clock_.now() + hours(1);
@@ -398,6 +424,23 @@ TEST_F(OutageTest, TriesThoseThatFailedInTurnsWhileNothingSucceeds) {
   store_.reset();
 }
 
+TEST_F(OutageTest, AFewReadsDoNotWaitForLong) {
+  begin({.base_backoff = hours(1),
+         .most_backoff = hours(1),
+         .lone_backoff = milliseconds(20)});
+  read_many(2);
+
+  const SteadyClock clock;
+  const TimePoint began = clock.now();
+  while (faulty_->calls() < 12 &&
+         clock.now() - began < std::chrono::seconds(20)) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  EXPECT_GE(faulty_->calls(), 12u) << "nobody else would notice the end";
+  is_over = true;
+  while (answered < 2) std::this_thread::yield();
+}
+
 TEST_F(OutageTest, TheFirstSuccessWakesTheOthers) {
   begin({.base_backoff = hours(1), .most_backoff = hours(1)});
   read_many(100);
@@ -422,6 +465,22 @@ TEST_F(RetryingStoreTest, RepeatsListsWritesAndStats) {
   ASSERT_FALSE(info);
   EXPECT_EQ(faulty_->calls(), 10u);
   EXPECT_THAT(info.error().message(), HasSubstr("after 10 attempts"));
+}
+
+TEST_F(RetryingStoreTest, WaitsForDescriptorsOnceItHasRead) {
+  open([](const FaultyCall& call) -> std::optional<Error> {
+    if (call.nth == 0 || call.nth == 4) return std::nullopt;
+    return Error(ErrorCode::kResourceExhausted, "no file descriptor is left");
+  });
+
+  EXPECT_TRUE(read());
+  EXPECT_TRUE(read());
+  EXPECT_EQ(faulty_->calls(), 5u);
+
+  const auto gave_up = read();
+  ASSERT_FALSE(gave_up);
+  EXPECT_EQ(gave_up.error().code(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(faulty_->calls(), 15u) << "kQuick's ten attempts";
 }
 
 TEST_F(RetryingStoreTest, EndsABackOffWhenItIsStopped) {
@@ -476,7 +535,8 @@ TEST(LayersTest, AnswersEachOfManyOnceThroughFaultsAndStops) {
     auto faulty = std::make_unique<FaultyStore>(
         std::make_unique<TinyStore>(),
         fail_share(0.4, ErrorCode::kUnavailable, /*seed=*/7));
-    auto paced = std::make_unique<PacedStore>(std::move(faulty), &metrics);
+    auto paced = std::make_unique<PacedStore>(std::move(faulty), &metrics,
+                                              std::make_shared<RequestPace>());
     auto retrying = std::make_unique<RetryingStore>(
         std::move(paced),
         RetryOptions{.max_attempts = 40,

@@ -12,6 +12,15 @@ namespace {
 // Less is within what S3 lets pass, and noise of the network.
 constexpr std::chrono::seconds kNoise{60};
 
+constexpr std::string_view kChecksumHeader = "x-amz-checksum-mode";
+constexpr std::string_view kChecksumValue = "ENABLED";
+
+/// Google sends checksums of its own, unasked.
+bool wants_checksum(const RequestMaker::Wanted& wanted,
+                    const S3Settings& settings) {
+  return wanted.wants_checksum && settings.scheme == "s3";
+}
+
 std::string header_line(std::string_view name, std::string_view value) {
   std::string line;
   line.reserve(name.size() + value.size() + 2);
@@ -60,8 +69,12 @@ RequestMaker::Made RequestMaker::make(Wanted wanted, CredentialsRef who) const {
   request.url.append(path, settings.base_path.size());
   if (!query.empty()) request.url.append("?").append(query);
   request.body = wanted.body;
-  request.headers.reserve(wanted.headers.size() + 6);
-  if (made.with.who) sign(wanted, path, query, made);
+  request.headers.reserve(wanted.headers.size() + 7);
+  if (made.with.who) {
+    sign(wanted, path, query, made);
+  } else if (wants_checksum(wanted, settings)) {
+    request.headers.push_back(header_line(kChecksumHeader, kChecksumValue));
+  }
   for (std::string& header : wanted.headers) {
     request.headers.push_back(std::move(header));
   }
@@ -79,9 +92,12 @@ void RequestMaker::sign(const Wanted& wanted, std::string_view path,
   } else {
     payload_hash = settings.is_tls() ? kUnsignedPayload : kEmptyPayload;
   }
-  std::array<SigningRequest::Header, 6> headers;  // Sorted, as they are signed.
+  std::array<SigningRequest::Header, 7> headers;  // Sorted, as they are signed.
   std::size_t count = 0;
   headers[count++] = {"host", settings.host};
+  if (wants_checksum(wanted, settings)) {
+    headers[count++] = {kChecksumHeader, kChecksumValue};
+  }
   headers[count++] = {"x-amz-content-sha256", payload_hash};
   headers[count++] = {"x-amz-date", date.text()};
   if (settings.requester_pays) {

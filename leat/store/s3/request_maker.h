@@ -34,6 +34,8 @@ class RequestMaker {
     QueryPairs query;
     std::vector<std::string> headers;  ///< Additional ones, sent unsigned.
     std::span<const std::byte> body;   ///< Signed. Borrowed until the reply.
+    /// The reply's headers are to have that of the object.
+    bool wants_checksum = false;
   };
 
   /// The credentials and settings of a request. They may prove wrong before its

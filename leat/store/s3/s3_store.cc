@@ -130,7 +130,8 @@ void S3Store::send_read(ReadRequest request, CredentialsRef who,
                               .key = request.object.key,
                               .query = {},
                               .headers = {},
-                              .body = {}};
+                              .body = {},
+                              .wants_checksum = true};
   wanted.headers.push_back(range_header(request.offset, request.into.size()));
   if (auto version = if_match_header(request.object.etag)) {
     wanted.headers.push_back(*std::move(version));

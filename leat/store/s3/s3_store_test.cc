@@ -95,6 +95,9 @@ TEST_F(S3StoreTest, ReadsARangeOfTheVersionAskedFor) {
   EXPECT_EQ(HttpScript::header(request, "If-Match"), "\"e\"");
   EXPECT_EQ(HttpScript::header(request, "x-amz-date"), "20240229T120000Z");
   EXPECT_EQ(HttpScript::header(request, "x-amz-content-sha256"), kEmptyPayload);
+  EXPECT_EQ(HttpScript::header(request, "x-amz-checksum-mode"), "ENABLED");
+  EXPECT_THAT(HttpScript::header(request, "Authorization"),
+              HasSubstr("host;x-amz-checksum-mode;x-amz-content-sha256;"));
   EXPECT_EQ(judge_last(), SignatureVerdict::kValid);
 }
 

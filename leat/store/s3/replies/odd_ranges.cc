@@ -135,6 +135,31 @@ std::vector<OddReply> checksums() {
   add("wrong, of more than was read", amz, wrong, "bytes 0-9/20", kRight);
   add("of parts", amz, wrong + "-3", whole_range, kRight);
   add("no base64", amz, "********", whole_range, kRight);
+  add("of another length", amz, "Ffmx7kz9nB0=", whole_range, kRight);
+  // Those of "0123456789", by other means.
+  struct Known {
+    std::string header;
+    std::string before;
+    std::string right;
+  };
+  for (const Known& known :
+       {Known{"x-amz-checksum-crc64nvme", "", "Ffmx7kz9nB0="},
+        Known{"x-amz-checksum-crc32", "", "poTHxg=="},
+        Known{"x-amz-checksum-sha1", "", "h6zsF82dzSCnFsws9nQXtxyKcBY="},
+        Known{"x-amz-checksum-sha256", "",
+              "hNiYd/DUBB77a/kaFvAkjy/Vc+avBcGflr7bn4gveII="},
+        Known{"x-goog-hash", "md5=", "eB5eJF1ptWaXm4bijSPyxw=="},
+        Known{"x-ms-blob-content-md5", "", "eB5eJF1ptWaXm4bijSPyxw=="},
+        Known{"content-md5", "", "eB5eJF1ptWaXm4bijSPyxw=="}}) {
+    std::string flipped = known.right;
+    flipped[0] = flipped[0] == 'A' ? 'B' : 'A';
+    add(known.header + ", right", known.header, known.before + known.right,
+        whole_range, kRight);
+    add(known.header + ", wrong", known.header, known.before + flipped,
+        whole_range, changed);
+    add(known.header + ", wrong, of more than was read", known.header,
+        known.before + flipped, "bytes 0-9/20", kRight);
+  }
   add("Google's, right", "x-goog-hash", "md5=x,crc32c=" + right, whole_range,
       kRight);
   add("Google's, wrong", "x-goog-hash", "crc32c=" + wrong + ",md5=x",
