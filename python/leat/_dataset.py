@@ -82,8 +82,8 @@ class Dataset:
             after the other. HTTP cannot list, so braces work there and wildcards raise.
             The samples of Parquet files are their rows, if nothing else is there: see
             `parquet`. A folder of MosaicML Streaming's shards and their ``index.json`` is
-            opened as by `mds`, and one of LitData's chunks as by `litdata`. The samples of ``.tar`` and ``.tfrecord`` files are what lies
-            in them.
+            opened as by `mds`, and one of LitData's chunks as by `litdata`. The samples of
+            ``.tar`` and ``.tfrecord`` files are what lies in them.
         include, exclude: one or several patterns of objects' names below the folder. Only
             objects that match one of `include` count, and none that match one of `exclude`.
             A pattern without a slash matches in every folder.
@@ -160,7 +160,8 @@ class Dataset:
             return
         if not extensions and _indexed.are_shards(native, _litdata.FAMILY):
             _check_whole_folder(url, chosen, _litdata.FAMILY)
-            self._set(*_samples_of_litdata(os.fspath(url), None, None, wanted, refresh, store))  # type: ignore[arg-type]
+            folder = os.fspath(url)  # type: ignore[arg-type]
+            self._set(*_samples_of_litdata(folder, None, None, wanted, refresh, store))
             return
         options = _recipe.options_said(
             inventory=None if told is None else _recipe.place_anywhere(told),
@@ -969,8 +970,8 @@ def _samples_of_litdata(
     index = _litdata.parse(data, name)
     if block_size is not None and not index.are_tokens:
         raise InvalidArgument(
-            f"{name} has samples of {_litdata.words(index.leaves)}, and block_size= is for chunks that were written with "
-            "item_loader=TokensLoader()"
+            f"{name} has samples of {_litdata.words(index.leaves)}, and block_size= is for chunks that were written "
+            "with item_loader=TokensLoader()"
         )
     leaves = _litdata.choose(index, fields, wanted)
     options.derive_with(_litdata_packed.deriver(index.leaves, leaves))

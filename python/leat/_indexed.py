@@ -17,10 +17,10 @@ class Family(NamedTuple):
     """A format of shards."""
 
     shard: re.Pattern[str]
-    """What their names match."""
+    """Matches their names."""
     words: str
     opener: str
-    """What opens a folder of them."""
+    """Opens a folder of them."""
     extension: str
     writer: str
 

@@ -49,7 +49,7 @@ class Leaf(NamedTuple):
     size: Union[int, None] = None
     """In bytes; None: each sample has its own."""
     dtype: Union[str, None] = None
-    """The type of its numbers; None: it is bytes. Of a size, it is one number, else one row of them."""
+    """The type of its numbers; None: it is bytes. With a size it is one number, else a row of them."""
 
     @property
     def kind(self) -> str:
@@ -62,7 +62,7 @@ class Chunk(NamedTuple):
     key: str
     """Relative to the folder of the index."""
     size: int
-    """Of what is read; that of the file, unless it is zipped."""
+    """The bytes that are read: those of the file, unless it is zipped."""
     samples: int
     tokens: int
     zipped: bool
@@ -78,7 +78,7 @@ class Index(NamedTuple):
     are_tokens: bool
     """Samples lie one behind the other, without heads, and are rows of one leaf."""
     level: Union[str, None]
-    """What zstd compressed within a file: "batch", "sample"."""
+    """The parts of a file that zstd compressed: "batch", "sample"."""
 
     @property
     def samples(self) -> int:
@@ -127,7 +127,9 @@ def _are_tokens(config: dict[str, Any], name: str) -> bool:
     loader = config.get("item_loader")
     formats = config.get("data_format")
     if config.get("encryption") is not None:
-        raise InvalidArgument(f"{name}: its chunks are encrypted, and Leat decrypts nothing; write them without encryption=")
+        raise InvalidArgument(
+            f"{name}: its chunks are encrypted, and Leat decrypts nothing; write them without encryption="
+        )
     if loader == "ParquetLoader":
         raise InvalidArgument(f"{name} is of Parquet files: open them with leat.Dataset.parquet(folder)")
     if loader is None:  # An old one, which does not say it.
@@ -154,7 +156,9 @@ def _leaves_of(config: dict[str, Any], are_tokens: bool, name: str) -> list[Leaf
     known: set[str] = set()
     for leaf in leaves:
         if leaf.name in known:
-            raise InvalidArgument(f"{name}: two values have the name {leaf.name!r}; give them other keys when you write them")
+            raise InvalidArgument(
+                f"{name}: two values have the name {leaf.name!r}; give them other keys when you write them"
+            )
         known.add(leaf.name)
     return leaves
 
@@ -266,8 +270,8 @@ def choose(
             others = tuple(leaf.name for leaf in index.leaves if leaf.kind not in _PICKLED)
             such = f", such as fields={others!r}" if others else ""
             raise InvalidArgument(
-                f"{index.name}: the value {pickled[0].name!r} is pickled ({pickled[0].format}), and Leat unpickles nothing, "
-                f"since bytes from elsewhere could run any code; choose other fields{such}, or name it "
+                f"{index.name}: the value {pickled[0].name!r} is pickled ({pickled[0].format}), and Leat unpickles "
+                f"nothing, since bytes from elsewhere could run any code; choose other fields{such}, or name it "
                 "in fields= to get its bytes, for leat.ops.Python(pickle.loads, …) if you trust who wrote them"
             )
         return index.leaves

@@ -267,7 +267,9 @@ def _check_whole(sizes: np.ndarray, leaf: Leaf) -> None:
     broken = sizes % np.dtype(leaf.dtype).itemsize != 0
     if broken.any():
         sample = int(np.argmax(broken))
-        raise Corrupt(f"sample {sample} has {sizes[sample]} bytes of {leaf.name!r}, and no whole number of {leaf.dtype}")
+        raise Corrupt(
+            f"sample {sample} has {sizes[sample]} bytes of {leaf.name!r}, and no whole number of {leaf.dtype}"
+        )
 
 
 def tokens_of(chunk: Chunk, size: int, leaf: Leaf, block_size: Union[int, None], read: Read) -> Places:

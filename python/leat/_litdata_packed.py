@@ -20,7 +20,7 @@ from leat.errors import Corrupt, InvalidArgument
 
 WHOLE, FRAMES, SAMPLES, ARROW = "zstd", "frames", "samples", "arrow"
 FOOTER = b"LDARW01\0"
-"""What a file with an Arrow table ends with, behind the table's bytes and their number."""
+"""The end of a file with an Arrow table, behind the table's bytes and their number."""
 FOOTER_BYTES = 12
 _FRAMES_MAGIC = b"LDFZ01\0\0"
 _FRAMES_HEAD = struct.Struct("<8sHHIII")
@@ -28,7 +28,7 @@ _FRAME = np.dtype([("first", "<u4"), ("count", "<u4"), ("at", "<u8"), ("packed",
 
 
 def deriver(leaves: Sequence[Leaf], fields: Sequence[Leaf]) -> Callable[[str, int, bytes, int, bytes], bytes]:
-    """What makes chunks in the engine: see `_native.StoreOptions.derive_with`."""
+    """Makes chunks in the engine: see `_native.StoreOptions.derive_with`."""
     names = frozenset(leaf.name for leaf in fields)
 
     def derive(part: str, _notes_at: int, _notes: bytes, _at: int, data: bytes) -> bytes:
@@ -112,7 +112,7 @@ def _of_samples(data: bytes, most: int) -> Iterator[bytes]:
 
 
 def _inflate(data: bytes, most: int) -> bytes:
-    """What zstd made `data` of. Never makes more than `most` bytes, and one."""
+    """Undoes zstd. Never makes more than `most` bytes, and one."""
     arrow = pyarrow()
     try:
         made = arrow.CompressedInputStream(arrow.BufferReader(data), "zstd").read(most + 1)
@@ -176,8 +176,8 @@ def _batches(table: bytes) -> Iterator[Any]:
             held += batch.nbytes
             if held > MOST_PACKED_BYTES:
                 raise InvalidArgument(
-                    f"its Arrow table has more than {MOST_PACKED_BYTES >> 30} GiB, and such a chunk is held whole; write it "
-                    "anew with a smaller chunk_bytes="
+                    f"its Arrow table has more than {MOST_PACKED_BYTES >> 30} GiB, and such a chunk is held whole; write "
+                    "it anew with a smaller chunk_bytes="
                 )
             yield batch
             number += 1

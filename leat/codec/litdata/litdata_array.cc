@@ -93,9 +93,9 @@ Result<Items> items_of(std::uint32_t code, Order order) {
   const auto types = order == Order::kBig ? std::span<const Items>(kOfTorch)
                                           : std::span<const Items>(kOfNumpy);
   if (code < types.size() && types[code].item_bytes != 0) return types[code];
-  return corrupt(fmt::format(
-      "{} is the code of no type of numbers of {}", code,
-      order == Order::kBig ? "a tensor" : "an array of NumPy's"));
+  return corrupt(
+      fmt::format("{} is the code of no type of numbers of {}", code,
+                  order == Order::kBig ? "a tensor" : "an array of NumPy's"));
 }
 
 /// Just the items follow. Written so that no product can wrap around.

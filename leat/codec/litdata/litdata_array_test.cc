@@ -70,7 +70,8 @@ TEST(LitdataArrayTest, ReadsNumbersAloneAndArraysWithoutItems) {
 }
 
 TEST(LitdataArrayTest, CallsCorruptWhatIsNotWhole) {
-  for (const std::string& head : {big({17, 3, 1, 2, 2}), little({3, 2, 2, 2})}) {
+  for (const std::string& head :
+       {big({17, 3, 1, 2, 2}), little({3, 2, 2, 2})}) {
     const std::string whole = head + std::string(32, 'x');
     ASSERT_EQ(error_of(whole), "none");
     for (std::size_t size = 0; size < whole.size(); ++size) {

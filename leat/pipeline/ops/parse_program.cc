@@ -211,8 +211,7 @@ ArrayFormat mds_format(const std::optional<MdsItems>& items) {
 }
 
 ArrayFormat litdata_format() {
-  return {.read_header = read_litdata_array,
-          .op = "leat.ops.LoadLitdataArray"};
+  return {.read_header = read_litdata_array, .op = "leat.ops.LoadLitdataArray"};
 }
 
 Result<EncodedArray> read_array(std::span<const std::byte> encoded,
