@@ -242,6 +242,8 @@ def _chunk_of(entry: Any, compression: Union[str, None], level: Union[str, None]
         raise Wrong("a chunk is no object")
     key = file_name(entry.get("filename"))
     size, samples = whole(entry.get("chunk_bytes"), "bytes"), whole(entry.get("chunk_size"), "samples")
+    if samples == 0 and size > 8:  # The head of a chunk without any.
+        raise Wrong(f"{key} has {size} bytes and no samples")
     tokens = whole(entry.get("dim"), "tokens (dim)") if are_tokens else 0
     # Chunks of one dataset may be compressed or not: LitData knows which by their names.
     zipped = level == "chunk" and f".{compression}." in key

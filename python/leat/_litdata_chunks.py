@@ -202,8 +202,8 @@ def _is_arrow_alone(chunk: Chunk, size: int, read: Read) -> bool:
     """Whether all samples lie in an Arrow table: the file has no others, and more bytes."""
     if chunk.samples >= size // 4 - 2:
         return False
-    first, last = (int.from_bytes(read(4 * place, 4), "little") for place in (1, chunk.samples + 1))
-    return first == last < size
+    count, first, last = (int.from_bytes(read(4 * place, 4), "little") for place in (0, 1, chunk.samples + 1))
+    return count == chunk.samples and first == last < size
 
 
 def _check_end(offsets: np.ndarray, size: int, read: Read) -> None:

@@ -181,6 +181,8 @@ def _batches(table: bytes) -> Iterator[Any]:
                 )
             yield batch
             number += 1
+    except InvalidArgument:
+        raise  # It is a ValueError too.
     except (arrow.ArrowException, OSError, ValueError, MemoryError) as error:
         raise Corrupt(f"its Arrow table cannot be read: {error}") from None
 
