@@ -780,12 +780,16 @@ def test_arrow_tables_with_gaps(tmp_path, fresh_cache):
 
 def test_an_arrow_table_behind_samples_is_left_alone(folder):
     path = folder / "chunk-0-1.bin"
-    path.write_bytes(path.read_bytes() + arrow_of(ROWS[:17]))
+    samples = path.read_bytes()
+    path.write_bytes(samples + arrow_of(ROWS[:17]))
     change_index(folder, lambda index: index["chunks"][1].update(chunk_bytes=path.stat().st_size))
     assert [found["label"] for found in leat.Dataset(folder)] == list(range(-30, 30))
-    path.write_bytes(path.read_bytes()[:-1] + b"x")
-    with pytest.raises(leat.Corrupt, match=r"chunk-0-1\.bin.*no Arrow table"):
-        leat.Dataset.litdata(folder, refresh="always")
+    table = arrow_of(ROWS[:17])
+    for behind in (table[:-1] + b"x", b"more" + table, b"more"):
+        path.write_bytes(samples + behind)
+        change_index(folder, lambda index: index["chunks"][1].update(chunk_bytes=path.stat().st_size))
+        with pytest.raises(leat.Corrupt, match=r"chunk-0-1\.bin.*no Arrow table"):
+            leat.Dataset.litdata(folder, refresh="always")
 
 
 def test_an_index_is_read_in_a_moment_whatever_it_claims():
