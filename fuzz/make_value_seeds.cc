@@ -1,6 +1,6 @@
-// make_value_seeds FOLDER: writes what npy_fuzz, npy_mask_fuzz, mds_array_fuzz,
-// chunk_fuzz, json_fuzz, json_rows_fuzz, text_fuzz and reply_fuzz start from,
-// into a folder for each.
+// make_value_seeds FOLDER: writes what npy_fuzz, npy_mask_fuzz,
+// litdata_array_fuzz, mds_array_fuzz, chunk_fuzz, json_fuzz, json_rows_fuzz,
+// text_fuzz and reply_fuzz start from, into a folder for each.
 
 #include <filesystem>
 #include <fstream>
@@ -33,6 +33,12 @@ int main(int argc, char** argv) {
   write_seed(
       folder / "npy", "fortran",
       npy("{\"shape\":(4L,), \"fortran_order\":True, \"descr\":\">i8\"}", 32));
+  write_seed(folder / "litdata_array", "tensor",
+             std::string("\0\0\0\x0e\0\0\0\x02\0\0\0\x02\0\0\0\x03", 16) +
+                 std::string(12, 'x'));
+  write_seed(folder / "litdata_array", "numpy",
+             std::string("\x01\0\0\0\x02\0\0\0\x02\0\0\0\x03\0\0\0", 16) +
+                 std::string(12, 'x'));
   write_seed(folder / "mds_array", "floats",
              "\x22\x08\x02\x03" + std::string(24, 'x'));
   write_seed(folder / "mds_array", "int16",

@@ -13,7 +13,22 @@ from typing import Any, Literal, NamedTuple, Union
 
 import numpy as np
 
-from leat import _array, _array_chunks, _manifest, _mds, _mds_shards, _mds_zip, _megatron, _native, _parquet, _recipe
+from leat import (
+    _array,
+    _array_chunks,
+    _indexed,
+    _litdata,
+    _litdata_chunks,
+    _litdata_packed,
+    _manifest,
+    _mds,
+    _mds_shards,
+    _mds_zip,
+    _megatron,
+    _native,
+    _parquet,
+    _recipe,
+)
 from leat._arguments import checks_names
 from leat._columns import Columns, bytes_are_no_column, parse_all
 from leat._recipe import Recipe
@@ -38,8 +53,12 @@ class Rows(NamedTuple):
 
     def of(self, data: bytes) -> Any:
         """The numbers of a sample: an array, or one number if the shape is ()."""
-        numbers = np.frombuffer(data, self.dtype)
+        numbers = self.numbers_in(np.frombuffer(data, np.uint8))
         return numbers if self.shape is None else numbers.reshape(self.shape)[()]
+
+    def numbers_in(self, values: np.ndarray) -> np.ndarray:
+        """Bytes as numbers, over the same memory where any byte is one."""
+        return values != 0 if self.dtype == bool else values.view(self.dtype)
 
 
 _MOVED = {
@@ -65,8 +84,8 @@ class Dataset:
             after the other. HTTP cannot list, so braces work there and wildcards raise.
             The samples of Parquet files are their rows, if nothing else is there: see
             `parquet`. A folder of MosaicML Streaming's shards and their ``index.json`` is
-            opened as by `mds`. The samples of ``.tar`` and ``.tfrecord`` files are what lies
-            in them.
+            opened as by `mds`, and one of LitData's chunks as by `litdata`. The samples of
+            ``.tar`` and ``.tfrecord`` files are what lies in them.
         include, exclude: one or several patterns of objects' names below the folder. Only
             objects that match one of `include` count, and none that match one of `exclude`.
             A pattern without a slash matches in every folder.
@@ -137,9 +156,14 @@ class Dataset:
             fields = _parquet.choose(native, wanted=wanted)
             self._set(*_rows_of_parquet(native, url, fields, refresh, chosen, store))
             return
-        if not extensions and _mds.are_shards(native):
-            _check_whole_folder(url, chosen)
+        if not extensions and _indexed.are_shards(native, _mds.FAMILY):
+            _check_whole_folder(url, chosen, _mds.FAMILY)
             self._set(*_samples_of_mds(os.fspath(url), None, wanted, refresh, store))  # type: ignore[arg-type]
+            return
+        if not extensions and _indexed.are_shards(native, _litdata.FAMILY):
+            _check_whole_folder(url, chosen, _litdata.FAMILY)
+            folder = os.fspath(url)  # type: ignore[arg-type]
+            self._set(*_samples_of_litdata(folder, None, None, wanted, refresh, store))
             return
         options = _recipe.options_said(
             inventory=None if told is None else _recipe.place_anywhere(told),
@@ -627,6 +651,60 @@ class Dataset:
         return cls._of(native, dtypes, _made("array", [url], given, native))
 
     @classmethod
+    def litdata(
+        cls,
+        url: Source,
+        *,
+        fields: Sequence[str] | None = None,
+        block_size: int | None = None,
+        refresh: str = "auto",
+        storage_options: StorageOptions | None = None,
+    ) -> Dataset:
+        """The samples of chunks that LitData's ``optimize`` wrote, where they lie.
+
+            leat.Dataset.litdata("s3://bucket/train", fields=("image", "label"))
+
+        A value of a sample is a field, named by its keys: ``image``, ``meta.id``, ``0`` of a
+        tuple; ``data`` if the sample is the value. Numbers (``int``, ``float``, ``bool``) come as
+        such: a batch is an array of shape ``(samples,)``. Arrays of one dimension come as
+        `leat.Ragged`. All other values are bytes as they are stored, for ops: `DecodeImage` for
+        ``jpeg`` and ``image``, `ParseText` for ``str``, `LoadLitdataArray` for ``tensor`` and
+        ``numpy``. Shuffled in blocks and read in pieces, as tar shards are.
+
+        Chunks that were written for LitData's ``TokensLoader`` have one field, ``tokens``. A
+        sample is a run of tokens as it was written; with `block_size`, a window of as many.
+
+        Leat reads the index each time, and the heads of chunks once. If two values or more have
+        no fixed size, it also reads the sizes at the head of each sample once; samples of less than
+        1 MiB are read whole for that. The result is kept in the user's cache folder. Compressed
+        chunks, and those in which LitData keeps dicts of plain values as an Arrow table, are read
+        whole, then as well as in an epoch; that needs pyarrow.
+
+        Args:
+            url: the folder of ``index.json``, or that file itself. The store need not list.
+            fields: values; None for all. Pickled ones (``pickle``, ``graph``) come only if they
+                are named, as their bytes.
+            block_size: tokens a window, as of LitData's ``TokensLoader``: windows do not overlap,
+                and the rest at the end of a chunk is left out.
+            refresh, storage_options: as for `leat.Dataset`.
+
+        Raises:
+            leat.InvalidArgument: a value that is not there, a pickled one unless it is named,
+                chunks that are encrypted, or ones of more than 1 GiB that are read whole.
+            leat.NotFound: no index there, or a chunk is missing.
+            leat.Corrupt: the index or a chunk is damaged, or they do not fit; names it.
+        """
+        if isinstance(fields, str):
+            raise InvalidArgument(f"fields={fields!r}; it is a list of values: [{fields!r}]")
+        if block_size is not None and _whole("block_size", block_size) == 0:
+            raise InvalidArgument("block_size=0; it is at least 1")
+        store = checked_storage(storage_options)
+        made = cls.__new__(cls)
+        named = None if fields is None else list(fields)
+        made._set(*_samples_of_litdata(os.fspath(url), named, block_size, None, refresh, store))
+        return made
+
+    @classmethod
     def concat(cls, datasets: Sequence[Dataset]) -> Dataset:
         """The samples of all of them, one dataset after the other.
 
@@ -956,13 +1034,15 @@ def _rows_of_parquet(
 
 
 def _check_whole_folder(
-    url: Source | Sequence[Source], chosen: tuple[list[str], list[str], list[str]]
+    url: Source | Sequence[Source],
+    chosen: tuple[list[str], list[str], list[str]],
+    family: _indexed.Family,
 ) -> None:
     is_folder = isinstance(url, (str, os.PathLike)) and not _manifest.is_pattern(os.fspath(url))
     if not is_folder or any(chosen):
         raise InvalidArgument(
-            f"{url!r} has shards of MDS, and their {_mds.INDEX} says which belong to it: open the whole folder, "
-            "with leat.Dataset.mds(folder), and choose samples with select or filter"
+            f"{url!r} has {family.words}, and their {_indexed.INDEX} says which belong to it: open the whole folder, "
+            f"with {family.opener}(folder), and choose samples with select or filter"
         )
 
 
@@ -971,12 +1051,7 @@ def _samples_of_mds(
 ) -> tuple[Any, Recipe, dict[str, Rows]]:
     """The engine's dataset of them, how it is made again, and the types of numbers."""
     options = native_storage(store)
-    folder = _mds.folder_of(url)
-    name = _mds.index_url(folder)
-    try:
-        data = _native.read_url(name, options, _mds.MOST_INDEX_BYTES)
-    except NotFound as error:
-        raise _mds.missing(folder, error) from None
+    folder, name, data = _index_of(url, options, _mds.FAMILY)
     index = _mds.parse(data, name)
     columns = _mds.choose(index, fields, wanted)
     if index.is_zipped:
@@ -997,6 +1072,55 @@ def _samples_of_mds(
     }
     given = _recipe.options_said(fields=named, storage_options=store or None)
     return native, _made("mds", [folder], given, native), dtypes
+
+
+def _samples_of_litdata(
+    url: str,
+    fields: list[str] | None,
+    block_size: int | None,
+    wanted: frozenset[str] | None,
+    refresh: str,
+    store: StorageOptions,
+) -> tuple[Any, Recipe, dict[str, Rows]]:
+    """As `_samples_of_mds`."""
+    options = native_storage(store)
+    folder, name, data = _index_of(url, options, _litdata.FAMILY)
+    index = _litdata.parse(data, name)
+    if block_size is not None and not index.are_tokens:
+        raise InvalidArgument(
+            f"{name} has samples of {_litdata.words(index.leaves)}, and block_size= is for chunks that were written "
+            "with item_loader=TokensLoader()"
+        )
+    leaves = _litdata.choose(index, fields, wanted)
+    options.derive_with(_litdata_packed.deriver(index.leaves, leaves))
+    named = [leaf.name for leaf in leaves]
+    said = json.dumps([_litdata.VERSION, named, block_size])
+    told = hashlib.blake2b(said.encode() + data, digest_size=16)
+    native = _native.Dataset.from_rows_made(
+        places=[folder],
+        store=options,
+        make=lambda is_stopped: _litdata_chunks.rows_of(folder, options, index, leaves, block_size, is_stopped),
+        description=f"litdata {told.hexdigest()}",
+        refresh=refresh,
+    )
+    dtypes = {}
+    for leaf in leaves:
+        if leaf.dtype is not None:
+            shape = None if leaf.size is None else ()
+            is_ragged = leaf.size is None and block_size is None
+            dtypes[leaf.name] = Rows(np.dtype(leaf.dtype).newbyteorder("<"), is_ragged, shape)
+    given = _recipe.options_said(fields=named, block_size=block_size, storage_options=store or None)
+    return native, _made("litdata", [folder], given, native), dtypes
+
+
+def _index_of(url: str, options: Any, family: _indexed.Family) -> tuple[str, str, bytes]:
+    """The folder, and the name and the bytes of its index."""
+    folder = _indexed.folder_of(url)
+    name = _indexed.index_url(folder)
+    try:
+        return folder, name, _native.read_url(name, options, _indexed.MOST_INDEX_BYTES)
+    except NotFound as error:
+        raise _indexed.missing(folder, error, family) from None
 
 
 def _made(how: str, what: list[Any], options: dict[str, Any], native: Any) -> Recipe:

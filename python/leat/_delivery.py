@@ -136,7 +136,7 @@ def _rows(value: Any, rows: Any) -> Any:
     values, offsets, shapes = value
     if values.dtype != np.uint8 or shapes is not None:
         return value  # A function of the user's made it.
-    numbers = values.view(rows.dtype)
+    numbers = rows.numbers_in(values)
     if rows.is_ragged:
         return numbers, offsets // rows.dtype.itemsize, None
     return numbers.reshape(len(offsets) - 1, *((-1,) if rows.shape is None else rows.shape))

@@ -13,7 +13,7 @@ from typing import Any, Literal, Union
 
 import numpy as np
 
-from leat import _log, _mds, _native, _order, _parquet, ops as _ops
+from leat import _indexed, _litdata, _log, _mds, _native, _order, _parquet, ops as _ops
 from leat._agreement import compare_ranks
 from leat._arguments import checks_names, count
 from leat._buckets import BucketOrder
@@ -206,7 +206,8 @@ class Loader:
             storage = native_storage(checked_storage(storage_options))
             self._native = _native.Loader.of_url(url, storage, "auto", self._options)
             _parquet.check_no_rows(self._native.dataset(), url)
-            _mds.check_none(self._native.dataset(), url)
+            for family in (_mds.FAMILY, _litdata.FAMILY):
+                _indexed.check_none(self._native.dataset(), url, family)
             # Shards that one rank has to index, another may have a catalogue of.
             digest = self.state_dict()["catalogue"]
         self._delivery.expect(self._native.field_names)

@@ -13,17 +13,18 @@ from typing import Any, NamedTuple, Union
 import numpy as np
 
 from leat import _mds_zip
-from leat.errors import Corrupt, InvalidArgument, NotFound
+from leat._indexed import MOST_PACKED_BYTES, Family, Wrong, file_name, text, whole
+from leat.errors import Corrupt, InvalidArgument
 
 VERSION = 1
 """Counts up when kept catalogues are to be made anew."""
-INDEX = "index.json"
-MOST_INDEX_BYTES = 1 << 30
 _MOST_DIMENSIONS = 32
 """The bound of NumPy before version 2."""
-_MOST_ZIPPED_BYTES = 1 << 30
-"""A compressed shard is held whole, as it is stored and as it is read."""
-_SHARD = re.compile(r"\.mds(\.(br|bz2|gz|snappy|zst|zstd))?$")
+_MOST_ZIPPED_BYTES = MOST_PACKED_BYTES
+FAMILY = Family(
+    re.compile(r"\.mds(\.(br|bz2|gz|snappy|zst|zstd))?$"), "shards of MDS", "leat.Dataset.mds", "mds",
+    "Streaming's MDSWriter",
+)  # fmt: skip
 _SCALARS = {
     "int": "int64",
     **{
@@ -83,68 +84,6 @@ class Index(NamedTuple):
         return any(shard.zipped for shard in self.shards)
 
 
-def are_shards(native: Any) -> bool:
-    """Whether the objects of a dataset are shards and their index.
-
-    Raises:
-        leat.InvalidArgument: they are shards, and their index is not there.
-    """
-    if native.has_shards:
-        return False
-    own, others, shards = False, [], 0
-    for sample in range(native.samples):
-        key = native.key(sample)
-        if _SHARD.search(key):
-            shards += 1
-        elif key == INDEX:
-            own = True
-        elif key.endswith("/" + INDEX):
-            others.append(key)
-        else:
-            return False
-    if shards == 0:
-        return False
-    if len(native.places) > 1:
-        raise InvalidArgument(
-            f"{native.url} have shards of MDS: open each folder, and join them with leat.Dataset.concat"
-        )
-    if own:
-        return True
-    if others:
-        first = others[0][: -len(INDEX) - 1]
-        raise InvalidArgument(
-            f"{native.url} has shards of MDS in folders, each with an {INDEX} of its own: open one, such as "
-            f"leat.Dataset.mds({_below(native.url, first)!r}), or join them with leat.Dataset.concat"
-        )
-    raise InvalidArgument(
-        f"{native.url} has shards of MDS without their {INDEX}, which names their columns: open the folder "
-        'that has it, with leat.Dataset.mds(folder); extensions="mds" takes the files as they are'
-    )
-
-
-def check_none(native: Any, url: str) -> None:
-    """Raises `leat.InvalidArgument` if a stream of unknown things found shards of MDS."""
-    if native is not None and are_shards(native):
-        raise InvalidArgument(
-            f'{url} has shards of MDS; with shuffle="stream" give them as leat.Dataset.mds(url)'
-        )
-
-
-def folder_of(url: str) -> str:
-    """The folder that the index lies in."""
-    folder = url[: -len(INDEX)] if url == INDEX or url.endswith("/" + INDEX) else url
-    return folder.rstrip("/") or ("/" if folder.startswith("/") else ".")
-
-
-def index_url(folder: str) -> str:
-    """The place of a folder's index."""
-    return _below(folder, INDEX)
-
-
-def _below(folder: str, name: str) -> str:
-    return f"{folder.rstrip('/')}/{name}"
-
-
 def parse(data: bytes, name: str) -> Index:
     """An ``index.json`` of version 2, as Streaming's `MDSWriter` writes it.
 
@@ -195,10 +134,6 @@ def parse(data: bytes, name: str) -> Index:
     return index
 
 
-class Wrong(Exception):
-    """A part of an index is not as it should be."""
-
-
 def _check_format(entry: Any, name: str) -> None:
     if not isinstance(entry, dict):
         raise Wrong("it is no object")
@@ -213,10 +148,10 @@ def _check_format(entry: Any, name: str) -> None:
 
 def _shard_of(entry: dict[str, Any]) -> Shard:
     key, size = _file_of(entry, "raw_data")
-    samples = _whole(entry.get("samples"), "samples")
+    samples = whole(entry.get("samples"), "samples")
     if entry.get("zip_data") is None:
         return Shard(key, size, samples)
-    kind = _text(entry.get("compression"), "its compression").partition(":")[0]
+    kind = text(entry.get("compression"), "its compression").partition(":")[0]
     return Shard(key, size, samples, Zipped(*_file_of(entry, "zip_data"), kind))
 
 
@@ -225,11 +160,7 @@ def _file_of(entry: dict[str, Any], what: str) -> tuple[str, int]:
     file = entry.get(what)
     if not isinstance(file, dict):
         raise Wrong(f"it has no {what}")
-    key = _text(file.get("basename"), "the name of its file")
-    # A name from outside leads to no other folder, and is no name of our own making.
-    if any(part in ("", ".", "..") for part in key.split("/")) or "\\" in key or "#leat:" in key:
-        raise Wrong(f"{key!r} is no name of a file below the index's folder")
-    return key, _whole(file.get("bytes"), "bytes")  # Offsets in shards have 32 bits.
+    return file_name(file.get("basename")), whole(file.get("bytes"), "bytes")
 
 
 def _check_zipped(shard: Shard, name: str) -> None:
@@ -256,8 +187,8 @@ def columns_of(entry: dict[str, Any]) -> list[Column]:
 
 
 def _column(name: Any, encoding: Any, size: Any) -> Column:
-    name, encoding = _text(name, "a column's name"), _text(encoding, "a column's encoding")
-    if size is not None and not _whole(size, f"bytes of column {name!r}"):
+    name, encoding = text(name, "a column's name"), text(encoding, "a column's encoding")
+    if size is not None and not whole(size, f"bytes of column {name!r}"):
         size = None  # Streaming reads 0 so.
     dtype = _SCALARS.get(encoding)
     shape: tuple[int, ...] = ()
@@ -273,25 +204,13 @@ def _column(name: Any, encoding: Any, size: Any) -> Column:
 
 def _array(encoding: str) -> tuple[str, tuple[int, ...]]:
     """The type and shape of "ndarray:uint16:3,4"."""
-    _, dtype, text = encoding.split(":")
-    sides = text.split(",")
+    _, dtype, lengths = encoding.split(":")
+    sides = lengths.split(",")
     if dtype == "int" or dtype not in _SCALARS or len(sides) > _MOST_DIMENSIONS or not all(
         re.fullmatch(r"[0-9]{1,10}", side) and int(side) for side in sides
     ):
         raise Wrong(f"the encoding {encoding!r} is none")
     return dtype, tuple(map(int, sides))
-
-
-def _text(value: Any, what: str) -> str:
-    if not isinstance(value, str) or not value or not value.isprintable():
-        raise Wrong(f"{what} is {value!r}")
-    return value
-
-
-def _whole(value: Any, what: str) -> int:
-    if type(value) is not int or not 0 <= value < 1 << 32:
-        raise Wrong(f"{value!r} {what}")
-    return value
 
 
 def words(columns: Sequence[Column]) -> str:
@@ -330,11 +249,3 @@ def choose(
 
 def _such(names: tuple[str, ...]) -> str:
     return f", such as fields={names!r}" if names else ""
-
-
-def missing(folder: str, error: NotFound) -> NotFound:
-    """The error of a folder without an index."""
-    return NotFound(
-        f"{error}; leat.Dataset.mds reads a folder with the {INDEX} that Streaming's MDSWriter wrote, or "
-        f"leat.Dataset({folder!r}) what else is there"
-    )

@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from leat import _native
-from leat._mds import INDEX, Column, Index, Shard, Wrong, Zipped, columns_of, words
+from leat._indexed import INDEX, Wrong
+from leat._mds import Column, Index, Shard, Zipped, columns_of, words
 from leat._mds_zip import decompress
 from leat.errors import Cancelled, Corrupt
 
@@ -171,7 +172,7 @@ def scan_shard(
         raise _corrupt(shard.key, f"sample {sample} has {offsets[sample + 1] - offsets[sample]} bytes, and its columns "
                        f"take {4 * own + fixed}{' or more' if own else ''}")  # fmt: skip
     if own > 1:
-        sizes = _sizes(offsets, own, read)
+        sizes = sizes_at_heads(offsets, own, read)
         wrong = sizes.sum(axis=1) != room
         if wrong.any():
             sample = int(np.argmax(wrong))
@@ -238,7 +239,7 @@ def _check_settings(shard: Shard, settings: bytes, columns: Sequence[Column]) ->
         raise _corrupt(shard.key, f"its columns are {words(found)}, and {INDEX} says {words(columns)}")
 
 
-def _sizes(offsets: np.ndarray, own: int, read: Callable[[int, int], bytes]) -> np.ndarray:
+def sizes_at_heads(offsets: np.ndarray, own: int, read: Callable[[int, int], bytes]) -> np.ndarray:
     """The sizes at the head of each sample: int64, of shape (samples, `own`)."""
     begins, samples = offsets[:-1], len(offsets) - 1
     sizes = np.empty((samples, own), np.int64)

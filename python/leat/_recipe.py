@@ -19,7 +19,8 @@ class Recipe:
     """How a dataset was made. Holds names and numbers: no credentials, no mapping."""
 
     how: str
-    """``open``, ``from_manifest``, ``parquet``, ``tokens``, ``megatron``, ``mds``, ``array``, ``select``, ``concat`` or ``mix``."""
+    """``open``, ``from_manifest``, ``parquet``, ``tokens``, ``megatron``, ``mds``, ``litdata``, ``array``,
+    ``select``, ``concat`` or ``mix``."""
     what: tuple[Any, ...]
     """The arguments of that: places, or the recipes of other datasets."""
     options: dict[str, Any]

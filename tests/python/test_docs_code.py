@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import leat
+from litdata_writer import chunk_of, write_index, write_litdata
 from mds_writer import write_mds
 from megatron_data import write_corpus
 from task_data import make_hub
@@ -56,9 +57,17 @@ def list_of(pictures: Iterable[bytes]) -> bytes:
     return struct.pack(f"<{2 + len(files)}I", 0, len(files), *map(len, files)) + b"".join(files)
 
 
+def write_tokens(folder: pathlib.Path) -> None:
+    """A chunk as LitData writes it for a TokensLoader."""
+    data = chunk_of([np.arange(number * 100, number * 100 + 300, dtype="<i4").tobytes() for number in range(9)])
+    write(folder / "chunk-0-0.bin", data)
+    chunk = {"chunk_bytes": len(data), "chunk_size": 9, "dim": 2700, "filename": "chunk-0-0.bin"}
+    write_index(folder, [chunk], "no_header_tensor:16", item_loader="TokensLoader")
+
+
 @pytest.fixture
 def bucket(tmp_path):
-    """s3://bucket with the data of the pages: photos/, shards/, mds/ and labels.csv."""
+    """s3://bucket with the data of the pages: photos/, shards/, mds/, chunks/ and labels.csv."""
     root = tmp_path / "served"
     folder = root / "bucket"
     keys = make_pictures(folder / "photos" / "train", 60)
@@ -78,6 +87,13 @@ def bucket(tmp_path):
          "caption": f"number {number}".encode(), "views": list_of(encoded(pixels(number)) for _ in range(number % 3 + 1))}
         for number in range(40)
     ], each=15)  # fmt: skip
+    shape = {"image": "jpeg", "label": "int", "meta": {"caption": "str"}, "thumbnail": "pil"}
+    write_litdata(folder / "chunks", shape, [
+        (encoded(pixels(number), "JPEG"), (number % 3).to_bytes(8, "little"), f"number {number}".encode(),
+         struct.pack("<3I", 6, 4, 3) + b"RGB" + bytes(6 * 4 * 3))
+        for number in range(40)
+    ], each=15)  # fmt: skip
+    write_tokens(folder / "token-chunks")
     rows = [f"photos/train/{key},{number % 3},{number},no. {number}" for number, key in enumerate(keys)]
     (folder / "labels.csv").write_text("\n".join(["path,class_id,width,caption", *rows]) + "\n")
     write(folder / "corpus" / "train.bin", np.arange(70_000, dtype="<u2").tobytes())
@@ -196,6 +212,10 @@ def test_how_to_read_arrays(bucket, tmp_path):
 
 def test_how_to_read_shards_of_mds(bucket):
     run_page("howto/mds.md")
+
+
+def test_how_to_read_chunks_of_litdata(bucket):
+    run_page("howto/litdata.md")
 
 
 def test_how_to_sample(bucket):

@@ -264,6 +264,10 @@ OpParams load_mds_array(ParamReader& params) {
   return op;
 }
 
+OpParams load_litdata_array(ParamReader& params) {
+  return LoadLitdataArrayOp{joining_in(params)};
+}
+
 OpParams python(ParamReader& params) {
   return FunctionOp{.function = nullptr,
                     .joining = joining_in(params),
@@ -296,6 +300,7 @@ constexpr Choice<MakeParams> kMakers[] = {
     {"load_npy", load_npy},
     {"parse_feature", parse_feature},
     {"load_mds_array", load_mds_array},
+    {"load_litdata_array", load_litdata_array},
     {"python", python},
 };
 

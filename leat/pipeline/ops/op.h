@@ -169,6 +169,10 @@ struct LoadMdsArrayOp {
   Joining joining = Joining::kStack;
 };
 
+struct LoadLitdataArrayOp {
+  Joining joining = Joining::kStack;
+};
+
 /// The numbers of a box: corners, or one corner or the middle and the size.
 enum class BoxFormat : std::uint8_t { kXyxy, kXywh, kCxcywh };
 
@@ -228,7 +232,7 @@ using OpParams =
                  GrayscaleOp, GaussianBlurOp, PictureOpParams, RandomRotationOp,
                  RandomAffineOp, RandAugmentOp, AutoAugmentOp,
                  TrivialAugmentWideOp, AugMixOp, LetterboxOp, ManyCropsOp,
-                 ParseFeatureOp, LoadMdsArrayOp>;
+                 ParseFeatureOp, LoadMdsArrayOp, LoadLitdataArrayOp>;
 
 /// An op that passed all checks that need no field.
 struct Op {

@@ -25,6 +25,7 @@ struct KindOf {
   OpKind operator()(const LoadNpyOp&) const { return OpKind::kReads; }
   OpKind operator()(const ParseFeatureOp&) const { return OpKind::kReads; }
   OpKind operator()(const LoadMdsArrayOp&) const { return OpKind::kReads; }
+  OpKind operator()(const LoadLitdataArrayOp&) const { return OpKind::kReads; }
   OpKind operator()(const ParseBoxesOp&) const { return OpKind::kReads; }
   OpKind operator()(const ParseKeypointsOp&) const { return OpKind::kReads; }
 
@@ -144,6 +145,7 @@ struct ForLabels {
   void operator()(LoadNpyOp&) const {}
   void operator()(ParseFeatureOp&) const {}
   void operator()(LoadMdsArrayOp&) const {}
+  void operator()(LoadLitdataArrayOp&) const {}
   void operator()(ParseBoxesOp&) const {}
   void operator()(ParseKeypointsOp&) const {}
   void operator()(RandomColourOp&) const {}

@@ -215,6 +215,8 @@ constexpr std::array kOps = {
            kParseFeature, "field"},
     OpInfo{"load_mds_array", "an array of a column ndarray of MDS",
            kLoadMdsArray, "field"},
+    OpInfo{"load_litdata_array", "a tensor or an array in a chunk of LitData",
+           kLoadNpy, "field"},
     OpInfo{"python", "a function of yours (in Python alone)", kPython, "field"},
     OpInfo{"random_vertical_flip", "mirror some, top to bottom",
            augment_table::kOnlyP},

@@ -9,6 +9,7 @@
 
 #include "leat/base/check.h"
 #include "leat/codec/json/json_value.h"
+#include "leat/codec/litdata/litdata_array.h"
 #include "leat/codec/mds/mds_array.h"
 #include "leat/codec/npy/npy_header.h"
 #include "leat/codec/text/text.h"
@@ -209,6 +210,10 @@ ArrayFormat mds_format(const std::optional<MdsItems>& items) {
           .op = "leat.ops.LoadMdsArray"};
 }
 
+ArrayFormat litdata_format() {
+  return {.read_header = read_litdata_array, .op = "leat.ops.LoadLitdataArray"};
+}
+
 Result<EncodedArray> read_array(std::span<const std::byte> encoded,
                                 const ArrayFormat& format,
                                 const std::string& field) {
@@ -221,7 +226,7 @@ Result<EncodedArray> read_array(std::span<const std::byte> encoded,
       std::ranges::any_of(array.items,
                           [](std::byte item) { return item > std::byte{1}; })) {
     return Error(ErrorCode::kCorrupt,
-                 fmt::format("{}: npy: a bool is neither 0 nor 1", field));
+                 fmt::format("{}: a bool is neither 0 nor 1", field));
   }
   return array;
 }
@@ -418,6 +423,8 @@ void add_parse_program(const Op& op, const std::string& field,
     }
   } else if (const auto* mds = std::get_if<LoadMdsArrayOp>(&op.params)) {
     add_array_program(mds_format(mds->items), mds->joining, field, output);
+  } else if (const auto* array = std::get_if<LoadLitdataArrayOp>(&op.params)) {
+    add_array_program(litdata_format(), array->joining, field, output);
   } else {
     add_array_program(npy_format(), std::get<LoadNpyOp>(op.params).joining,
                       field, output);

@@ -82,6 +82,7 @@ TEST(ParseOpsTest, SayWhatIsWrong) {
   EXPECT_THAT(error_of("parse_int:dtype=float32"),
               HasSubstr("must be one of int64, int32"));
   EXPECT_THAT(error_of("parse_json:dtype=text"), HasSubstr("bool, str"));
+  EXPECT_TRUE(compile("load_litdata_array:npy:ragged=true"));
   EXPECT_TRUE(compile("load_mds_array:npy:dtype=int16"));
   EXPECT_THAT(error_of("load_mds_array:npy:dtype=bool"),
               HasSubstr("dtype must be one of uint8"));

@@ -8,9 +8,9 @@ makes float32 arrays of shape (3, 224, 224). Arrays are CHW unless you give `Dec
 come before those two, except for `PadTo`, which comes last.
 
 Some ops read a field of bytes: `DecodeImage`, `DecodeMask`, `ParseInt`, `ParseFloat`,
-`ParseText`, `ParseJson`, `ParseBoxes`, `ParseKeypoints`, `LoadNpy`, `LoadMdsArray` and
-`ParseFeature`. Those that parse text can also read a text of the catalogue, which `field` has
-to name. Every op takes `to`, the new name of its field.
+`ParseText`, `ParseJson`, `ParseBoxes`, `ParseKeypoints`, `LoadNpy`, `LoadMdsArray`,
+`LoadLitdataArray` and `ParseFeature`. Those that parse text can also read a text of the
+catalogue, which `field` has to name. Every op takes `to`, the new name of its field.
 
 **Ops see a sample.** All other ops change decoded fields. An op without `field` changes
 every field that it applies to: an op that moves pixels moves all pictures of the sample, by
@@ -81,6 +81,7 @@ from leat.ops._mix import CutMix, MixUp, RandomChoice
 from leat.ops._numbers import IMAGENET_MEAN, IMAGENET_STD, Cast, Normalize
 from leat.ops._op import Op
 from leat.ops._parse import (
+    LoadLitdataArray,
     LoadMdsArray,
     LoadNpy,
     ParseBoxes,
@@ -112,6 +113,7 @@ __all__ = [
     "GaussianBlur",
     "Grayscale",
     "Letterbox",
+    "LoadLitdataArray",
     "LoadMdsArray",
     "LoadNpy",
     "MixUp",

@@ -307,3 +307,27 @@ class LoadMdsArray(_Numbers):
 
     _name = "load_mds_array"
     _dtypes = (*WHOLE, "float16", *REAL)
+
+
+class LoadLitdataArray(Op):
+    """Reads an array of a column ``tensor`` or ``numpy`` of LitData's chunks: any but one dimension.
+
+    A batch is an array of shape ``(samples, ...)``. The first sample decides shape and type; a
+    sample that differs raises, and the error names both keys. (`leat.Dataset.litdata` gives
+    arrays of one dimension, ``no_header_tensor`` and ``no_header_numpy``, as arrays without an
+    op.)
+
+    An array that is damaged, or whose head does not fit its bytes, is a bad sample.
+
+    Args:
+        field: must be given if there are several fields of bytes.
+        ragged: arrays may differ in their first dimension; they come as
+            `leat.Ragged`, always.
+    """
+
+    _name = "load_litdata_array"
+
+    def __init__(
+        self, field: str | None = None, to: str | None = None, *, ragged: bool = False
+    ) -> None:
+        super().__init__({"ragged": bool(ragged)}, field, to)
