@@ -31,6 +31,42 @@ def add_store(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--no-sign-request", action="store_true", help="ask without credentials, for public buckets")
 
 
+def add_source(parser: argparse.ArgumentParser, meaning: str, *, several: bool = False) -> None:
+    """The dataset, and the options that say how to read it."""
+    parser.add_argument("url", metavar="URL", nargs="+" if several else None, help=meaning)
+    group = parser.add_argument_group("what lies there, if it does not tell by itself")
+    group.add_argument("--manifest", metavar="NAME=COLUMN", action="append", default=[],
+                       help="a table: the field NAME has the objects, or the values, of COLUMN; may be repeated")  # fmt: skip
+    group.add_argument("--tokens", metavar="DTYPE:SEQ_LEN", help="windows of tokens, such as uint16:2049")
+    group.add_argument("--megatron", action="store_true", help="a corpus of Megatron-LM, .bin and .idx")
+
+
+def source_of(options: argparse.Namespace, store: Any) -> Any:
+    """The dataset that the options name.
+
+    Raises:
+        leat.InvalidArgument: options that do not go together.
+    """
+    from leat._dataset import Dataset
+
+    several = isinstance(options.url, list) and len(options.url) > 1
+    url = options.url[0] if isinstance(options.url, list) and not several else options.url
+    if bool(options.manifest) + bool(options.tokens) + options.megatron > 1:
+        raise InvalidArgument("--manifest, --tokens and --megatron: URL is one of these")
+    if options.manifest:
+        pairs = [word.partition("=") for word in options.manifest]
+        for word, (name, _, column) in zip(options.manifest, pairs):
+            if not name or not column:
+                raise InvalidArgument(f"--manifest {word}: write NAME=COLUMN")
+        return Dataset.from_manifest(url, fields={name: column for name, _, column in pairs}, storage_options=store)
+    if options.tokens:
+        dtype, _, length = options.tokens.partition(":")
+        if not length.isdecimal():
+            raise InvalidArgument(f"--tokens {options.tokens}: write DTYPE:SEQ_LEN, such as uint16:2049")
+        return Dataset.tokens(url, dtype=dtype, seq_len=int(length), storage_options=store)
+    return Dataset.megatron(url, storage_options=store) if options.megatron else Dataset(url, storage_options=store)
+
+
 def store_of(options: argparse.Namespace) -> dict[str, Any]:
     """What `storage_options=` takes."""
     named = ("endpoint_url", "region", "profile", "no_sign_request")

@@ -9,6 +9,7 @@ import numpy as np
 
 from leat import _dtypes
 from leat._ragged import Ragged
+from leat._say import drops_last
 from leat.errors import InvalidArgument
 from leat.ops import PadTo
 
@@ -48,7 +49,7 @@ def to_tf(loader: Loader) -> Any:
     first = loader.peek()
     if first is None:
         raise InvalidArgument("to_tf() learns types and shapes from the next batch, and the epoch is over; call set_epoch()")
-    is_whole = bool(loader._options["drop_last"] or loader._options["pad"])
+    is_whole = drops_last(loader._options) or bool(loader._options["pad"])
     varies = any(isinstance(op, PadTo) and op._params.get("size") is None for op in loader._delivery.ops)
     spec = _mapped(first, lambda _, value: _spec_of(tf, as_numpy(value), is_whole, varies))
 

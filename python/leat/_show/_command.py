@@ -22,10 +22,10 @@ _HERE = {"localhost", "127.0.0.1", "[::1]"}
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    from leat._commands import add_store
+    from leat._commands import add_source, add_store
 
     parser.description = "Makes a page of samples: pictures with masks and boxes, sound, texts, arrays, tokens."
-    parser.add_argument("url", metavar="URL", nargs="+", help="the dataset: a URL, a path or a pattern, or several")
+    add_source(parser, "the dataset: a URL, a path or a pattern; or several", several=True)
     parser.add_argument("--out", metavar="FILE", default="leat-show.html", help="the page (leat-show.html)")
     parser.add_argument("--serve", action="store_true", help="serve it on this machine, instead of writing a file")
     parser.add_argument("--port", type=int, default=0, metavar="N", help="the port for --serve; 0, the default, picks one")
@@ -38,9 +38,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epochs", type=int, default=1, metavar="N", help="the draws of so many epochs, side by side (1)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="decides the samples, and what random ops draw (0)")
     parser.add_argument("--decode", metavar="FUNCTION", help="module:name or file.py:name: makes a text of a sample's tokens")
-    parser.add_argument("--manifest", metavar="NAME=COLUMN", action="append", default=[],
-                        help="URL is a table: the field NAME is the objects that COLUMN names, or its values; may be repeated")  # fmt: skip
-    parser.add_argument("--tokens", metavar="DTYPE:SEQ_LEN", help="URL is of tokens, such as uint16:2049")
     parser.add_argument("--json", action="store_true", help="print JSON: the page, its samples and bytes")
     add_store(parser)
     parser.epilog = "Example:\n  leat show s3://bucket/photos --ops augment.py:train --epochs 2 --out photos.html"
@@ -48,11 +45,11 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Does it."""
-    from leat._commands import store_of
+    from leat._commands import source_of, store_of
     from leat._show import show
 
     page = show(
-        _dataset_of(options, store_of(options)), ops=_chains_of(options.ops), count=options.samples,
+        source_of(options, store_of(options)), ops=_chains_of(options.ops), count=options.samples,
         by=None if options.by == "none" else options.by, samples=options.sample, seed=options.seed, epochs=options.epochs,
         decode=None if options.decode is None else _function_named(options.decode),
     )  # fmt: skip
@@ -62,25 +59,6 @@ def run(options: argparse.Namespace) -> None:
     path = page.save(options.out)
     told = {"page": str(path), "samples": page.samples, "bytes": path.stat().st_size}
     print(json.dumps(told) if options.json else f"{path}: {page.samples} samples, {told['bytes']:,} bytes")
-
-
-def _dataset_of(options: argparse.Namespace, store: Any) -> Any:
-    from leat._dataset import Dataset
-
-    url = options.url[0] if len(options.url) == 1 else options.url
-    if options.manifest and options.tokens:
-        raise InvalidArgument("--manifest and --tokens: the URL is one of the two")
-    if options.manifest:
-        pairs = [word.partition("=") for word in options.manifest]
-        if wrong := [name for name, _, column in pairs if not name or not column]:
-            raise InvalidArgument(f"--manifest {wrong[0]}: write NAME=COLUMN")
-        return Dataset.from_manifest(url, fields={name: column for name, _, column in pairs}, storage_options=store)
-    if options.tokens:
-        dtype, _, length = options.tokens.partition(":")
-        if not length.isdecimal():
-            raise InvalidArgument(f"--tokens {options.tokens}: write DTYPE:SEQ_LEN, such as uint16:2049")
-        return Dataset.tokens(url, dtype=dtype, seq_len=int(length), storage_options=store)
-    return Dataset(url, storage_options=store)
 
 
 def _chains_of(given: Sequence[str]) -> Any:
