@@ -82,7 +82,7 @@ Result<void> become_python(std::span<const std::string> words,
 
 const Command kDiffCommand{
     .name = "diff",
-    .summary = "tell what differs between two datasets, or since a catalogue",
+    .summary = "tell which samples two datasets do not share",
     .take_words = &become_python,
 };
 

@@ -17,7 +17,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     from leat._commands import add_store
 
-    parser.description = "Tells which samples B has and A lacks, which A has and B lacks, and which differ, by their keys."
+    parser.description = "Tells which samples B has and A lacks, which A has and B lacks, and which differ. It reads catalogues, and no "
+    parser.description += "objects: a sample whose bytes changed and kept their number is not seen."
     parser.add_argument("a", metavar="A", help="a dataset: a URL, a path or a pattern")
     parser.add_argument("b", metavar="B", help="another one, or a later state of it")
     parser.add_argument("--most", type=int, default=20, metavar="N", help="keys that are printed of each kind (20)")
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> None:
         if len(found[kind]) > options.most:
             print(f"{kind:8} … and {len(found[kind]) - options.most:,} more")
     counts = ", ".join(f"{len(found[kind]):,} {kind}" for kind in _KINDS)
-    print(f"{len(before):,} samples, then {len(after):,}: {counts}")
+    print(f"{len(before):,} samples, then {len(after):,}: {counts} (by lengths and columns; no object was read)")
 
 
 def differences(before: Dataset, after: Dataset) -> dict[str, list[str]]:

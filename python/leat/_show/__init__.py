@@ -136,7 +136,7 @@ def _versions_of(ops: Chains, epochs: int) -> list[_samples.Version]:
             stored = _samples.opening(chain)
             versions.append(_samples.Version("as stored", stored, 0))
         for epoch in range(epochs):
-            of_epoch = f"epoch {epoch}" if epochs > 1 or not name else ""
+            of_epoch = f"epoch {epoch}" if epochs > 1 else "" if name else "with these ops"
             versions.append(_samples.Version(", ".join(filter(None, (name, of_epoch))), chain, epoch))
     return versions
 
@@ -177,7 +177,9 @@ def _whole(value: Any) -> int | None:
 
 
 def _facts_of(dataset: Dataset) -> list[tuple[str, str]]:
-    kinds = ", ".join(f"{name}: {kind}" for name, kind in dataset.fields.items())
+    kinds = ", ".join(
+        f"{name}: {dataset._dtypes[name].dtype.name if name in dataset._dtypes else kind}" for name, kind in dataset.fields.items()
+    )
     facts = [("Samples", f"{len(dataset):,}"), ("Bytes", f"{dataset.nbytes:,}"), ("Fields", kinds)]
     if dataset.classes:
         facts.insert(1, ("Classes", f"{len(dataset.classes):,}"))

@@ -17,7 +17,8 @@ from leat._show._samples import Group
 MOST_PAGE_BYTES = 32 << 20
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; media-src data:"
 """Nothing runs and nothing is fetched, whatever the data says."""
-_SMALL = 96  # Pixels; smaller pictures are shown enlarged.
+_SMALL = 160  # Pixels; smaller pictures are shown enlarged.
+_LABEL = 12  # Pixels.
 _MOST_GROUPS_LISTED = 60
 _MOST_LABELS_LISTED = 12
 _SHEET = pathlib.Path(__file__).parent / "show.css"
@@ -78,7 +79,7 @@ def page(head: Head, groups: Sequence[Group], cards: Mapping[int, Card]) -> str:
             has_boxes |= any(len(one.boxes) or len(one.points) for one in pictures)
             made.append(_card(card))
             size += len(made[-1])
-        body.append(_group(place, group, made, head.by))
+        body.append(_group(place, group, made, head.by, max(1, len(head.versions))))
     cut = f'<p class="soft" id="left-out">{left_out} samples more are left out: the page is full.</p>' if left_out else ""
     return "\n".join([
         "<!doctype html>", '<html lang="en">', "<head>", '<meta charset="utf-8">',
@@ -93,7 +94,7 @@ def page(head: Head, groups: Sequence[Group], cards: Mapping[int, Card]) -> str:
 
 def _top(head: Head, has_masks: bool, has_boxes: bool) -> str:
     facts = "".join(
-        f'<div><dt>{text(name)}</dt><dd class="{"value" if len(value) < 16 else "wide"}">{text(value)}</dd></div>'
+        f'<div><dt>{text(name)}</dt><dd class="{"value" if value[:1].isdigit() else "wide"}">{text(value)}</dd></div>'
         for name, value in head.facts
     )
     boxes = "".join(
@@ -124,12 +125,12 @@ def _list_of(groups: Sequence[Group], head: Head) -> str:
     return f'<section><h2>Samples by {text(head.by)}</h2><ul class="rows">{rows}</ul>{more}</section>'
 
 
-def _group(place: int, group: Group, cards: Sequence[str], by: str | None) -> str:
-    name = f"{text(by)} {text(group.name)}" if by is not None else "Samples"
+def _group(place: int, group: Group, cards: Sequence[str], by: str | None, columns: int) -> str:
+    name = f'<span class="soft">{text(by)}</span> {text(group.name)}' if by is not None else "Samples"
     count = f'<span class="soft">{len(cards):,} of {group.total:,}</span>'
     return (
         f'<section id="group-{place}"><div class="heading"><h2>{name}</h2>{count}</div>'
-        f'<div class="cards">{"".join(cards)}</div></section>'
+        f'<div class="cards" style="--columns:{columns}">{"".join(cards)}</div></section>'
     )
 
 
@@ -161,7 +162,7 @@ def _picture(name: str, part: Picture, key: str) -> str:
     if part.mask:
         layers.append(f'<img class="mask{" small" if larger > 1 else ""}" alt="" src="{_data("image/png", part.mask)}">')
     if len(part.boxes) or len(part.points):
-        layers.append(_drawing(part))
+        layers.append(_drawing(part, part.width / (width * larger)))
     style = f"width:{width * larger}px;aspect-ratio:{width}/{height}"
     return (
         f'<figure><div class="stack" style="{style}">{"".join(layers)}</div>{_labels(part)}'
@@ -182,8 +183,8 @@ def _mask_color(label: int) -> str:
     return "#707070" if label >= 255 or label < 0 else color_of(label)
 
 
-def _drawing(part: Picture) -> str:
-    """Boxes and points in the picture's own coordinates."""
+def _drawing(part: Picture, unit: float) -> str:
+    """Boxes and points in the picture's own coordinates, of which `unit` is a pixel on the page."""
     drawn = []
     for place, (box, label) in enumerate(part.boxes):
         if not all(map(math.isfinite, box)):
@@ -195,13 +196,14 @@ def _drawing(part: Picture) -> str:
             f'height="{max(0.0, bottom - top):.2f}" stroke="{color}"/>'
         )
         if label is not None:
-            size = max(part.height, part.width) / 18
-            at = top - 0.25 * size if top > size else top + 1.1 * size
-            drawn.append(f'<text x="{left + 0.2 * size:.2f}" y="{at:.2f}" font-size="{size:.2f}" fill="{color}">{text(label)}</text>')
+            size = _LABEL * unit
+            drawn.append(
+                f'<text x="{left + 0.3 * size:.2f}" y="{top + 1.05 * size:.2f}" font-size="{size:.2f}" '
+                f'stroke-width="{0.2 * size:.2f}" fill="{color}">{text(label)}</text>'
+            )
     for point in part.points:
         if all(map(math.isfinite, point[:2])) and (len(point) < 3 or point[2] > 0):
-            size = max(part.height, part.width) / 60
-            drawn.append(f'<circle cx="{point[0]:.2f}" cy="{point[1]:.2f}" r="{size:.2f}"/>')
+            drawn.append(f'<circle cx="{point[0]:.2f}" cy="{point[1]:.2f}" r="{3 * unit:.2f}"/>')
     return f'<svg class="drawn" viewBox="0 0 {part.width} {part.height}" aria-hidden="true">{"".join(drawn)}</svg>'
 
 

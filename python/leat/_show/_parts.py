@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import wave
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ _MOST_POINTS = 240
 _MOST_BOXES = 200
 _MOST_ARRAYS_SHOWN = 5
 _MASK_NAMES = ("mask", "seg", "segmentation")  # As `DecodeMask` has them.
+
+_INNER_LIST = re.compile(r"\[[^][{}]*\]")  # On one line, as [1, 2, 3, 4].
 
 Decode = Optional[Callable[[Any], str]]
 
@@ -205,7 +208,8 @@ def of_text(text: str, size: int | None = None, whole: bytes | str = b"") -> Wor
     note, is_code = "", False
     if (whole or text).lstrip()[:1] in (b"{", b"[", "{", "["):
         try:
-            text, is_code = json.dumps(json.loads(whole or text), indent=1, ensure_ascii=False), True
+            laid_out = json.dumps(json.loads(whole or text), indent=1, ensure_ascii=False)
+            text, is_code = _INNER_LIST.sub(lambda found: re.sub(r"\n *", " ", found[0]), laid_out), True
         except (ValueError, RecursionError, MemoryError):
             pass  # It only looks like JSON.
     if len(text) > _MOST_LETTERS:
@@ -292,7 +296,19 @@ def of_values(
     for name, value in values.items():
         if name not in done:
             parts.append((name, of_value(name, value, decode)))
-    return parts, drawn
+    return _laid_over(parts), drawn
+
+
+def _laid_over(parts: list[tuple[str, Part]]) -> list[tuple[str, Part]]:
+    """A stored mask is drawn over the first picture that is as large."""
+    for name, mask in parts:
+        if name not in _MASK_NAMES or not isinstance(mask, Picture) or not mask.mask:
+            continue
+        for _, picture in parts:
+            if isinstance(picture, Picture) and not picture.mask and (picture.height, picture.width) == (mask.height, mask.width):
+                picture.mask, picture.labels = mask.mask, mask.labels
+                return [(other, part) for other, part in parts if part is not mask]
+    return parts
 
 
 def _pictures_of(array: np.ndarray, roles: Roles, layout: str) -> list[Picture]:

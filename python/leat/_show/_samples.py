@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,13 +15,15 @@ from leat._ragged import Ragged
 from leat._show._parts import MOST_BYTES, Roles
 from leat.errors import Error, InvalidArgument
 
+if TYPE_CHECKING:
+    from leat._loader import Loader
+
 _READERS = 16
 _OPENING = (
     _ops.DecodeImage, _ops.DecodeMask, _ops.ParseBoxes, _ops.ParseKeypoints, _ops.ParseInt, _ops.ParseFloat,
     _ops.ParseText, _ops.ParseJson, _ops.LoadNpy, _ops.LoadMdsArray, _ops.ParseFeature,
 )  # fmt: skip
 """Ops that only read what is stored."""
-_log = logging.getLogger("leat")
 
 
 class Group(NamedTuple):
@@ -129,44 +130,51 @@ def opening(chain: Sequence[_ops.Op]) -> list[_ops.Op]:
 
 def made(dataset: Dataset, samples: Sequence[int], version: Version, seed: int) -> list[dict[str, Any] | Error]:
     """Each sample as a loader delivers it with these ops in this epoch, or why it cannot be."""
-    batches = any(op.per == "batch" for op in version.ops)
+    if any(op.per == "batch" for op in version.ops):
+        return _in_one_batch(dataset, samples, version, seed)
     found: list[dict[str, Any] | Error] = []
+    waiting = list(samples)
+    while waiting:  # A loader that met a bad sample has ended.
+        with _loader(dataset, version, seed, shuffle=False, batch_size=1, max_in_flight=_READERS) as loader:
+            for number in list(waiting):
+                waiting.pop(0)
+                try:
+                    # By its place in the order, since random ops draw by the sample's number.
+                    loader.load_state_dict({**loader.state_dict(), "epoch": version.epoch, "position": number})
+                    row = next(rows_of(next(iter(loader))))
+                except Error as error:
+                    found.append(error)
+                    break
+                except StopIteration:
+                    row = {"index": -1}
+                found.append(row if int(row["index"]) == number else _left_out())
+    return found
+
+
+def _in_one_batch(
+    dataset: Dataset, samples: Sequence[int], version: Version, seed: int
+) -> list[dict[str, Any] | Error]:
+    """Ops of batches mix the samples of the page with each other."""
     try:
-        for row in _delivered(dataset, samples, version, seed, len(samples) if batches else 1):
-            found.append(row)
+        with _loader(dataset, version, seed, sampler=list(samples), batch_size=len(samples)) as loader:
+            loader.set_epoch(version.epoch)
+            by_number = {int(row["index"]): row for batch in loader for row in rows_of(batch)}
     except Error as error:
-        if batches:
-            return [error] * len(samples)
-        # The epoch is over for the loader, but not for the samples behind the bad one.
-        found.append(error)
-        for number in samples[len(found) :]:
-            try:
-                found += _delivered(dataset, [number], version, seed, 1)
-            except Error as other:
-                found.append(other)
-    return _in_places(found, samples)
+        return [error] * len(samples)
+    return [by_number.get(number) or _left_out() for number in samples]
 
 
-def _in_places(found: list[dict[str, Any] | Error], samples: Sequence[int]) -> list[dict[str, Any] | Error]:
-    """Where a filter let another sample pass, the one that was asked for was left out."""
-    by_number = {int(row["index"]): row for row in found if not isinstance(row, Error)}
-    errors = {number: row for number, row in zip(samples, found) if isinstance(row, Error)}
-    left_out = InvalidArgument("a Filter of these ops leaves this sample out")
-    return [by_number.get(number, errors.get(number, left_out)) for number in samples]
+def _left_out() -> Error:
+    return InvalidArgument("a Filter of these ops leaves this sample out")
 
 
-def _delivered(
-    dataset: Dataset, samples: Sequence[int], version: Version, seed: int, batch_size: int
-) -> Iterator[dict[str, Any]]:
+def _loader(dataset: Dataset, version: Version, seed: int, **options: Any) -> Loader:
     from leat._loader import Loader
 
-    with Loader(
-        dataset, batch_size=batch_size, sampler=list(samples), drop_last=False, seed=seed, ids=True, batch="dict",
-        ops=list(version.ops), output="numpy", rank=0, world_size=1,
-    ) as loader:  # fmt: skip
-        loader.set_epoch(version.epoch)
-        for batch in loader:
-            yield from rows_of(batch)
+    return Loader(
+        dataset, drop_last=False, seed=seed, ids=True, batch="dict", ops=list(version.ops), output="numpy",
+        rank=0, world_size=1, **options,
+    )  # fmt: skip
 
 
 def rows_of(batch: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
