@@ -28,7 +28,7 @@ def add_store(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--endpoint-url", metavar="URL", help="the endpoint, for stores that are not AWS's")
     group.add_argument("--region", metavar="NAME", help="the region of the bucket")
     group.add_argument("--profile", metavar="NAME", help="the profile of AWS's files")
-    group.add_argument("--no-sign-request", action="store_true", help="ask without credentials, for public buckets")
+    group.add_argument("--no-sign-request", action="store_true", help="ask without credentials, of public buckets")
 
 
 def add_source(parser: argparse.ArgumentParser, meaning: str, *, several: bool = False) -> None:
@@ -68,7 +68,7 @@ def source_of(options: argparse.Namespace, store: Any) -> Any:
 
 
 def store_of(options: argparse.Namespace) -> dict[str, Any]:
-    """What `storage_options=` takes."""
+    """The options, as `storage_options=` takes them."""
     named = ("endpoint_url", "region", "profile", "no_sign_request")
     return {name: getattr(options, name) for name in named if getattr(options, name)}
 

@@ -17,8 +17,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     from leat._commands import add_store
 
-    parser.description = "Tells which samples B has and A lacks, which A has and B lacks, and which differ. It reads catalogues, and no "
-    parser.description += "objects: a sample whose bytes changed and kept their number is not seen."
+    parser.description = (
+        "Tells which samples B has and A lacks, which A has and B lacks, and which differ. It reads catalogues, and no "
+        "objects: a sample whose bytes changed and kept their number is not seen."
+    )
     parser.add_argument("a", metavar="A", help="a dataset: a URL, a path or a pattern")
     parser.add_argument("b", metavar="B", help="another one, or a later state of it")
     parser.add_argument("--most", type=int, default=20, metavar="N", help="keys that are printed of each kind (20)")
@@ -68,7 +70,7 @@ def differences(before: Dataset, after: Dataset) -> dict[str, list[str]]:
 
 
 def _told(dataset: Dataset) -> Mapping[str, tuple[Any, ...]]:
-    """What the catalogue tells of each sample, by its key."""
+    """All that the catalogue tells of each sample, by its key."""
     columns: list[Any] = []
     for name, kind in dataset.fields.items():
         values = dataset.lengths(name).tolist() if kind == "bytes" else list(dataset.column(name))

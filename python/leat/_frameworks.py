@@ -34,7 +34,9 @@ def _mapped(batch: Any, make: Any) -> Any:
         return {name: make(name, value) for name, value in batch.items()}
     if isinstance(batch, tuple):
         return tuple(make(number, value) for number, value in enumerate(batch))
-    raise InvalidArgument(f"a batch is a dict or a tuple here, and collate= or a function of batches made {type(batch).__name__}")
+    raise InvalidArgument(
+        f"a batch is a dict or a tuple here, and collate= or a function of batches made {type(batch).__name__}"
+    )
 
 
 # --- TensorFlow --------------------------------------------------------------
@@ -48,7 +50,9 @@ def to_tf(loader: Loader) -> Any:
         raise InvalidArgument("to_tf() needs TensorFlow: pip install tensorflow-cpu, or tensorflow") from error
     first = loader.peek()
     if first is None:
-        raise InvalidArgument("to_tf() learns types and shapes from the next batch, and the epoch is over; call set_epoch()")
+        raise InvalidArgument(
+            "to_tf() learns types and shapes from the next batch, and the epoch is over; call set_epoch()"
+        )
     is_whole = drops_last(loader._options) or bool(loader._options["pad"])
     varies = any(isinstance(op, PadTo) and op._params.get("size") is None for op in loader._delivery.ops)
     spec = _mapped(first, lambda _, value: _spec_of(tf, as_numpy(value), is_whole, varies))
@@ -73,7 +77,8 @@ def _spec_of(tf: Any, value: Any, is_whole: bool, varies: bool) -> Any:
     if isinstance(value, Ragged):
         dims = 1 if value.shapes is None else value.shapes.shape[1]
         shape = (samples, *[None] * dims, *value.values.shape[1:])
-        return tf.RaggedTensorSpec(shape, tf.as_dtype(value.values.dtype), ragged_rank=dims, row_splits_dtype=tf.int64)
+        kind = tf.as_dtype(value.values.dtype)
+        return tf.RaggedTensorSpec(shape, kind, ragged_rank=dims, row_splits_dtype=tf.int64)
     # The pictures of a step of one, and those that are padded to a step's largest, have sizes of their own.
     is_fixed = not varies and len(value) != 1
     shape = value.shape[1:] if is_fixed or value.ndim < 3 else (None,) * (value.ndim - 1)
@@ -120,8 +125,8 @@ class JaxBatches:
             raise InvalidArgument("to_jax() needs jax: pip install jax") from error
         if loader.world_size != jax.process_count() or loader.rank != jax.process_index():
             raise InvalidArgument(
-                f"to_jax(): this is process {jax.process_index()} of {jax.process_count()} to jax, and rank {loader.rank} of "
-                f"{loader.world_size} to the loader; give leat.Loader(…, rank=jax.process_index(), "
+                f"to_jax(): this is process {jax.process_index()} of {jax.process_count()} to jax, and rank "
+                f"{loader.rank} of {loader.world_size} to the loader; give leat.Loader(…, rank=jax.process_index(), "
                 "world_size=jax.process_count())"
             )
         self._loader = loader
@@ -159,5 +164,6 @@ class JaxBatches:
         if not isinstance(self._sharding, Mapping):
             return self._sharding
         if name not in self._sharding:
-            raise InvalidArgument(f"to_jax(): sharding= has none for the field {name!r}; it names {', '.join(map(str, self._sharding))}")
+            names = ", ".join(map(str, self._sharding))
+            raise InvalidArgument(f"to_jax(): sharding= has none for the field {name!r}; it names {names}")
         return self._sharding[name]

@@ -26,7 +26,7 @@ def load(folder: str, **options) -> leat.Loader:
 def error_of(make) -> str:
     try:
         make()
-    except Exception as error:  # What TensorFlow makes of it, too.
+    except Exception as error:  # Also one that TensorFlow has wrapped.
         return str(error)
     return ""
 

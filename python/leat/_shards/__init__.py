@@ -17,7 +17,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     from leat._commands import add_source, add_store
 
-    parser.description = "Writes the samples of a dataset as shards, in their order; going on where an earlier call stopped."
+    parser.description = "Writes the samples of a dataset as shards, in their order; goes on where a call stopped."
     add_source(parser, "the dataset: a URL, a path or a pattern")
     parser.add_argument("dest", metavar="DEST", help="where the shards go: an empty folder or prefix")
     parser.add_argument("--format", choices=sorted(FORMATS), default="tar", help="the format of the shards (tar)")
@@ -29,7 +29,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--uploads", type=int, default=2, metavar="N",
                         help="shards that are written at once; each is held in memory (2)")  # fmt: skip
     parser.add_argument("--dest-endpoint-url", metavar="URL", help="the endpoint of DEST, where it is another")
-    parser.add_argument("--json", action="store_true", help="print JSON: shards, samples, bytes and how many were there")
+    parser.add_argument("--json", action="store_true", help="print JSON: shards, samples, bytes, shards that were there")
     add_store(parser)
     parser.epilog = "Example:\n  leat pack s3://bucket/photos s3://bucket/shards --format tar --resize 512"
 

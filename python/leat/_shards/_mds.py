@@ -9,18 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from leat._shards._row import Field, Row
+from leat._shards._row import Field, Row, kind_of
 from leat.errors import InvalidArgument
 
 _SIZES = {"int64": ("int", 8), "float64": ("float64", 8), "string": ("str", None), "bytes": ("bytes", None)}
-_PICTURES = {"jpg": "jpeg", "jpeg": "jpeg", "png": "png"}
+_PICTURES = {"jpg": "jpeg", "png": "png"}
 
 
 def check(fields: Sequence[Field]) -> None:
     """Raises `leat.InvalidArgument` if a column cannot hold the field."""
     for field in fields:
         if not field.has_all:
-            raise InvalidArgument(f"the field {field.name!r} is missing in some samples, and each has a value in MDS; --fields leaves it out")
+            raise InvalidArgument(
+                f"the field {field.name!r} is missing in some samples, and each has a value in MDS; --fields leaves it out"
+            )
 
 
 def name_of(number: int) -> str:
@@ -38,13 +40,13 @@ def _column(field: Field) -> tuple[str, int | None]:
         if not shape:
             return f"ndarray:{kind.name}", None
         return f"ndarray:{kind.name}:{','.join(map(str, shape))}", kind.itemsize * int(np.prod(shape))
-    if field.kind == "bytes" and field.ending in _PICTURES:
-        return _PICTURES[field.ending], None
+    if field.kind == "bytes" and field.content in _PICTURES:
+        return _PICTURES[field.content], None
     return _SIZES[field.kind]
 
 
 def settings_of(fields: Sequence[Field]) -> dict[str, Any]:
-    """What each shard says of itself."""
+    """The settings that each shard has at its head."""
     ordered = sorted(fields, key=lambda field: field.name)
     return {
         "column_encodings": [_column(field)[0] for field in ordered],
@@ -58,7 +60,14 @@ def shard_of(fields: Sequence[Field], first: int, rows: Iterable[Row]) -> bytes:
     """A shard of these samples: always the same bytes."""
     ordered = [(field, *_column(field)) for field in sorted(fields, key=lambda field: field.name)]
     bodies = []
-    for row in rows:
+    pictures = [field.name for field, encoding, _ in ordered if encoding in _PICTURES.values()]
+    for number, row in enumerate(rows, first):
+        for name in pictures:
+            if kind_of(row[name]) not in ("jpg", "png", "webp", "tif"):
+                raise InvalidArgument(
+                    f"sample {number}: the field {name!r} is no picture, and that of the first sample is: Streaming "
+                    "could not read such a column; leave the field out with --fields, or the sample out of the source"
+                )
         values = [_bytes_of(row[field.name], encoding) for field, encoding, _ in ordered]
         sizes = [len(value) for value, (_, _, size) in zip(values, ordered) if size is None]
         bodies.append(struct.pack(f"<{len(sizes)}I", *sizes) + b"".join(values))
@@ -66,7 +75,9 @@ def shard_of(fields: Sequence[Field], first: int, rows: Iterable[Row]) -> bytes:
     begin = 4 * (len(bodies) + 2) + len(settings)
     offsets = np.cumsum([begin, *map(len, bodies)])
     if offsets[-1] >= 2**32:
-        raise InvalidArgument(f"a shard of MDS would have {offsets[-1]:,} bytes, and has less than 4 GiB; give a smaller --shard-bytes")
+        raise InvalidArgument(
+            f"a shard of MDS would have {offsets[-1]:,} bytes, and has less than 4 GiB; give a smaller --shard-bytes"
+        )
     return b"".join([struct.pack("<I", len(bodies)), offsets.astype("<u4").tobytes(), settings, *bodies])
 
 

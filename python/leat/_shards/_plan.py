@@ -1,4 +1,4 @@
-"""What goes into which shard: a function of the source and of the options, so that a call goes on where another stopped."""
+"""The plan of a call: a function of its source and options, so that a call goes on where another stopped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from leat import __version__
 from leat._dataset import Dataset
 from leat._mix import Mix
 from leat._shards import _mds, _tar, _tokens
-from leat._shards._row import Field
+from leat._shards._row import Field, kind_of
 from leat._shards._resize import Resizer
 from leat.errors import InvalidArgument
 
@@ -56,7 +56,8 @@ def plan_of(
     ratio = 1.0 if resizer is None else _ratio_of(dataset, chosen, resizer)
     ranges = cut(_sizes_of(dataset, chosen) * ratio, shard_bytes)
     said = {
-        "data": dataset.digest, "format": format, "ranges": ranges, "resize": resize, "quality": quality if resize else None,
+        "data": dataset.digest, "format": format, "ranges": ranges,
+        "resize": resize, "quality": quality if resize else None,
         "fields": [[field.name, field.kind, field.ending] for field in chosen], "version": __version__,
     }  # fmt: skip
     digest = hashlib.sha256(json.dumps(said).encode()).hexdigest()
@@ -100,26 +101,16 @@ def _fields_of(dataset: Dataset, names: Sequence[str] | None) -> list[Field]:
             continue
         kind = dataset.fields[name]
         lacks = kind == "bytes" and not bool(dataset.has(name).all())
-        made.append(Field(name, kind, _ending_of(name, kind, first[name], dataset), has_all=not lacks))
+        content = kind_of(first[name] or b"") if kind == "bytes" else ""
+        made.append(Field(name, kind, _ending_of(name, kind, content), has_all=not lacks, content=content))
     return made
 
 
-def _ending_of(name: str, kind: str, value: Any, dataset: Dataset) -> str:
+def _ending_of(name: str, kind: str, content: str) -> str:
     """How a file of the field ends."""
     if kind == "bytes" and name == "data":
-        return _kind_of(value or b"")
-    if name == "label" and kind == "int64":
-        return "cls"
-    return name.lower()
-
-
-def _kind_of(data: bytes) -> str:
-    """The usual ending of a file that begins so."""
-    for begin, ending in ((b"\xff\xd8\xff", "jpg"), (b"\x89PNG", "png"), (b"II*\0", "tif"), (b"MM\0*", "tif"),
-                          (b"\x93NUMPY", "npy"), (b"fLaC", "flac")):  # fmt: skip
-        if data.startswith(begin):
-            return ending
-    return {b"WEBP": "webp", b"WAVE": "wav"}.get(data[8:12], "bin") if data[:4] == b"RIFF" else "bin"
+        return content
+    return "cls" if name == "label" and kind == "int64" else name.lower()
 
 
 def _sizes_of(dataset: Dataset, fields: Sequence[Field]) -> np.ndarray:

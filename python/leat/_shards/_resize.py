@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
+from leat._shards._row import kind_of
 from leat.errors import InvalidArgument
 from leat.ops import Chain, DecodeImage, Resize
 
@@ -36,8 +37,7 @@ class Resizer:
         Raises:
             leat.Corrupt: a picture that cannot be decoded.
         """
-        is_picture = data[:3] == b"\xff\xd8\xff" or data[:4] in (b"\x89PNG", b"II*\0", b"MM\0*") or data[8:12] == b"WEBP"
-        if not is_picture:
+        if kind_of(data) not in ("jpg", "png", "tif", "webp"):
             return data
         pixels: Any = self._decode(data)
         if min(pixels.shape[:2]) <= self._side:

@@ -26,12 +26,23 @@ class Field(NamedTuple):
     kind: str
     """bytes, int64, float64, string; or rows: numbers of one type."""
     ending: str
-    """Of a file that holds it."""
+    """The ending of a file that holds it."""
     dtype: Any = None
     is_ragged: bool = False
     shape: Any = None
     has_all: bool = True
     """Whether every sample has it."""
+    content: str = ""
+    """The usual ending of a file such as its first value."""
+
+
+def kind_of(data: bytes) -> str:
+    """The usual ending of a file that begins so; "bin" for any other."""
+    for begin, ending in ((b"\xff\xd8\xff", "jpg"), (b"\x89PNG", "png"), (b"II*\0", "tif"), (b"MM\0*", "tif"),
+                          (b"\x93NUMPY", "npy"), (b"fLaC", "flac")):  # fmt: skip
+        if data.startswith(begin):
+            return ending
+    return {b"WEBP": "webp", b"WAVE": "wav"}.get(data[8:12], "bin") if data[:4] == b"RIFF" else "bin"
 
 
 def bytes_of(value: Any) -> bytes:
@@ -56,8 +67,9 @@ def rows_of(dataset: Dataset, fields: Sequence[Field]) -> Iterator[dict[str, Any
 
     mean = max(1, dataset.nbytes // max(1, len(dataset)))
     names = [field.name for field in fields]
+    size = max(1, min(_MOST_BATCH, _BATCH_BYTES // mean, len(dataset)))
     with Loader(
-        dataset, batch_size=max(1, min(_MOST_BATCH, _BATCH_BYTES // mean, len(dataset))), shuffle=False, drop_last=False,
+        dataset, batch_size=size, shuffle=False, drop_last=False,
         fields=names, batch="tuple", epochs=1, rank=0, world_size=1, output="numpy",
     ) as loader:  # fmt: skip
         for batch in loader:
@@ -67,7 +79,7 @@ def rows_of(dataset: Dataset, fields: Sequence[Field]) -> Iterator[dict[str, Any
 
 
 def _one_by_one(dataset: Dataset, fields: Sequence[Field]) -> Iterator[dict[str, Any]]:
-    """Where samples lack fields, of which a batch has none."""
+    """For samples that lack fields, which a batch must have."""
     with ThreadPoolExecutor(_READERS, "leat-pack") as pool:
         for begin in range(0, len(dataset), 4 * _READERS):
             some = range(begin, min(begin + 4 * _READERS, len(dataset)))

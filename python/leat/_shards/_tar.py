@@ -21,10 +21,13 @@ def check(fields: Sequence[Field]) -> None:
     for field in fields:
         if not _ENDING.fullmatch(field.ending):
             raise InvalidArgument(
-                f"the field {field.name!r} cannot be the ending of a file in a tar; --fields leaves it out, or --format mds"
+                f"the field {field.name!r} cannot be the ending of a file in a tar; leave it out with --fields, or give "
+                "--format mds"
             )
         if (other := met.setdefault(field.ending, field.name)) != field.name:
-            raise InvalidArgument(f"the fields {other!r} and {field.name!r} would both be .{field.ending}; --fields leaves one out")
+            raise InvalidArgument(
+                f"the fields {other!r} and {field.name!r} would both be .{field.ending}; --fields leaves one out"
+            )
 
 
 def name_of(number: int) -> str:

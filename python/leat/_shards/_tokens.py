@@ -16,7 +16,9 @@ def check(fields: Sequence[Field]) -> None:
     """Raises `leat.InvalidArgument` unless it is one field of numbers."""
     if len(fields) != 1 or fields[0].kind != "rows":
         told = ", ".join(f"{field.name}: {field.kind}" for field in fields)
-        raise InvalidArgument(f"--format tokens takes one field of numbers, such as tokens; here are {told}; --fields chooses")
+        raise InvalidArgument(
+            f"--format tokens takes one field of numbers, such as tokens; here are {told}; --fields chooses"
+        )
 
 
 def name_of(number: int) -> str:
@@ -34,7 +36,7 @@ def index_of(fields: Sequence[Field], shards: Sequence[dict[str, Any]], classes:
     """The name and the content of the list of files; readers of tokens pass over it."""
     kind = np.dtype(fields[0].dtype)
     files = [
-        {"name": shard["name"], "bytes": shard["bytes"], "tokens": shard["bytes"] // kind.itemsize, "sha256": shard["sha256"]}
+        {**{key: shard[key] for key in ("name", "bytes", "sha256")}, "tokens": shard["bytes"] // kind.itemsize}
         for shard in shards
     ]
     return "index.json", json.dumps({"dtype": kind.name, "files": files}, indent=1).encode()

@@ -25,8 +25,9 @@ _MOST_NOTE_BYTES = 1 << 16
 
 
 def write(
-    plan: Plan, dest: str, store: Mapping[str, Any], *, uploads: int = 2, progress: Callable[[int, int], None] | None = None
-) -> dict[str, Any]:
+    plan: Plan, dest: str, store: Mapping[str, Any], *,
+    uploads: int = 2, progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Writes what is not there yet, and then the index.
 
     Returns:
@@ -71,7 +72,8 @@ def _begin(plan: Plan, place: Any, form: Any) -> None:
         before = place.read(f"{_FOLDER}/plan", _MOST_NOTE_BYTES).decode(errors="replace").strip()
         if before != plan.digest:
             raise InvalidArgument(
-                f"{place.url_of('')} has shards of other data, or of other options: give an empty place, or the call that wrote them"
+                f"{place.url_of('')} has shards of other data, or of other options: give an empty place, or the call that "
+                "wrote them"
             )
         return
     for name in (form.name_of(0), "index.json"):

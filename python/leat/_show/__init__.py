@@ -145,7 +145,7 @@ def _cards_of(
     dataset: Dataset, chosen: Sequence[int], versions: Sequence[_samples.Version], seed: int,
     decode: Decode, sources: Sequence[str],
 ) -> list[_html.Card]:  # fmt: skip
-    """What is shown of each sample."""
+    """All that is shown of each sample."""
     cards = [_html.Card(dataset.key(number), number) for number in chosen]
     if not versions:
         for card, values in zip(cards, _samples.stored(dataset, chosen)):
@@ -178,7 +178,8 @@ def _whole(value: Any) -> int | None:
 
 def _facts_of(dataset: Dataset) -> list[tuple[str, str]]:
     kinds = ", ".join(
-        f"{name}: {dataset._dtypes[name].dtype.name if name in dataset._dtypes else kind}" for name, kind in dataset.fields.items()
+        f"{name}: {dataset._dtypes[name].dtype.name if name in dataset._dtypes else kind}"
+        for name, kind in dataset.fields.items()
     )
     facts = [("Samples", f"{len(dataset):,}"), ("Bytes", f"{dataset.nbytes:,}"), ("Fields", kinds)]
     if dataset.classes:
@@ -190,7 +191,9 @@ def _of_loader(loader: Loader, decode: Decode) -> Page:
     """The next batch."""
     delivery = loader._delivery
     if delivery.collates:
-        raise InvalidArgument("leat.show: the loader has collate=, whose batches have no fields; show its dataset with ops=")
+        raise InvalidArgument(
+            "leat.show: the loader has collate=, whose batches have no fields; show its dataset with ops="
+        )
     batch = loader.peek()
     if batch is None:
         raise InvalidArgument("leat.show: the loader's epoch is over; call set_epoch()")
@@ -199,7 +202,9 @@ def _of_loader(loader: Loader, decode: Decode) -> Page:
         names = [given.get(name, name) for name in (delivery.fields or loader._native.field_names)]
         batch = dict(zip(names, batch))
     if not isinstance(batch, Mapping):
-        raise InvalidArgument(f"leat.show: a function made the batch a {type(batch).__name__}; show the dataset with ops=")
+        raise InvalidArgument(
+            f"leat.show: a function made the batch a {type(batch).__name__}; show the dataset with ops="
+        )
     roles = _samples.roles_of(delivery.ops, given)
     dataset = loader.dataset
     cards = []

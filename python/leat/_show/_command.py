@@ -26,19 +26,22 @@ def add(parser: argparse.ArgumentParser) -> None:
 
     parser.description = "Makes a page of samples: pictures with masks and boxes, sound, texts, arrays, tokens."
     add_source(parser, "the dataset: a URL, a path or a pattern; or several", several=True)
-    parser.add_argument("--out", metavar="FILE", default="leat-show.html", help="the page (leat-show.html)")
-    parser.add_argument("--serve", action="store_true", help="serve it on this machine, instead of writing a file")
-    parser.add_argument("--port", type=int, default=0, metavar="N", help="the port for --serve; 0, the default, picks one")
-    parser.add_argument("--samples", type=int, default=24, metavar="N", help="about how many samples (24)")
-    parser.add_argument("--sample", type=int, action="append", metavar="I", help="the number of a sample to show; may be repeated")
-    parser.add_argument("--by", metavar="FIELD", default="auto", help="the field that makes groups, or none; by default classes, or sources")
-    parser.add_argument("--ops", action="append", metavar="OPS", default=[],
-                        help="ops to show beside what is stored: module:name or file.py:name, a list of leat.ops; or words, "
-                             "as of leat bench; NAME=OPS gives a heading; may be repeated")  # fmt: skip
-    parser.add_argument("--epochs", type=int, default=1, metavar="N", help="the draws of so many epochs, side by side (1)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="decides the samples, and what random ops draw (0)")
-    parser.add_argument("--decode", metavar="FUNCTION", help="module:name or file.py:name: makes a text of a sample's tokens")
-    parser.add_argument("--json", action="store_true", help="print JSON: the page, its samples and bytes")
+    option = parser.add_argument
+    option("--out", metavar="FILE", default="leat-show.html", help="the page (leat-show.html)")
+    option("--serve", action="store_true", help="serve it on this machine, instead of writing a file")
+    option("--port", type=int, default=0, metavar="N", help="the port for --serve; 0, the default, picks one")
+    option("--samples", type=int, default=24, metavar="N", help="about how many samples (24)")
+    option("--sample", type=int, action="append", metavar="I",
+           help="the number of a sample to show, in place of a choice; may be repeated")  # fmt: skip
+    option("--by", metavar="FIELD", default="auto",
+           help="the field that makes groups, or none; by default classes, or sources")  # fmt: skip
+    option("--ops", action="append", metavar="OPS", default=[],
+           help="ops to show beside what is stored: module:name or file.py:name, a list of leat.ops; or words, "
+                "as of leat bench; NAME=OPS gives a heading; may be repeated")  # fmt: skip
+    option("--epochs", type=int, default=1, metavar="N", help="the draws of so many epochs, side by side (1)")
+    option("--seed", type=int, default=0, metavar="N", help="decides the samples, and what random ops draw (0)")
+    option("--decode", metavar="FUNCTION", help="module:name or file.py:name: makes a text of a sample's tokens")
+    option("--json", action="store_true", help="print JSON: the page, its samples and bytes")
     add_store(parser)
     parser.epilog = "Example:\n  leat show s3://bucket/photos --ops augment.py:train --epochs 2 --out photos.html"
 
@@ -50,7 +53,8 @@ def run(options: argparse.Namespace) -> None:
 
     page = show(
         source_of(options, store_of(options)), ops=_chains_of(options.ops), count=options.samples,
-        by=None if options.by == "none" else options.by, samples=options.sample, seed=options.seed, epochs=options.epochs,
+        by=None if options.by == "none" else options.by, samples=options.sample, seed=options.seed,
+        epochs=options.epochs,
         decode=None if options.decode is None else _function_named(options.decode),
     )  # fmt: skip
     if options.serve:
@@ -83,7 +87,7 @@ def _chain_named(text: str) -> list[_ops.Op]:
         if not isinstance(found, (list, tuple)) or not all(isinstance(op, _ops.Op) for op in found):
             raise InvalidArgument(f"--ops {text}: {found!r} is no list of leat.ops")
         return list(found)
-    classes = {one._name: one for one in vars(_ops).values() if isinstance(one, type) and issubclass(one, _ops.Op) and one._name}
+    classes = _classes()
     chain = []
     for name, params in _native.ops_of_words(text):
         values = json.loads(params)
@@ -95,9 +99,14 @@ def _chain_named(text: str) -> list[_ops.Op]:
 
 def _is_words(text: str) -> bool:
     """Whether it begins with the name of an op, as `leat ops` lists them."""
-    names = {one._name for one in vars(_ops).values() if isinstance(one, type) and issubclass(one, _ops.Op)}
     first = text.partition(",")[0].partition(":")[0].partition("(")[0].strip()
-    return first in names
+    return first in _classes()
+
+
+def _classes() -> dict[str, type[_ops.Op]]:
+    """The classes of ops, by the names that the engine has for them."""
+    classes = [one for one in vars(_ops).values() if isinstance(one, type) and issubclass(one, _ops.Op)]
+    return {one._name: one for one in classes if one._name}
 
 
 def _object_named(option: str, text: str) -> Any:

@@ -21,6 +21,7 @@ _SMALL = 160  # Pixels; smaller pictures are shown enlarged.
 _LABEL = 12  # Pixels.
 _MOST_GROUPS_LISTED = 60
 _MOST_LABELS_LISTED = 12
+_HIDDEN = ("Cc", "Cf", "Cs")
 _SHEET = pathlib.Path(__file__).parent / "show.css"
 
 
@@ -44,7 +45,7 @@ class Card:
 
 @dataclass
 class Head:
-    """What the page says of the whole dataset."""
+    """All that the page says of the whole dataset."""
 
     title: str
     facts: Sequence[tuple[str, str]]
@@ -57,7 +58,7 @@ class Head:
 def text(value: object) -> str:
     """Escaped, and letters that would hide or turn others are spelt out."""
     shown = "".join(
-        f"\\x{ord(letter):02x}" if letter not in "\n\t" and unicodedata.category(letter) in ("Cc", "Cf", "Cs") else letter
+        f"\\x{ord(letter):02x}" if unicodedata.category(letter) in _HIDDEN and letter not in "\n\t" else letter
         for letter in str(value)
     )
     return html.escape(shown, quote=True)
@@ -80,7 +81,7 @@ def page(head: Head, groups: Sequence[Group], cards: Mapping[int, Card]) -> str:
             made.append(_card(card))
             size += len(made[-1])
         body.append(_group(place, group, made, head.by, max(1, len(head.versions))))
-    cut = f'<p class="soft" id="left-out">{left_out} samples more are left out: the page is full.</p>' if left_out else ""
+    cut = f'<p class="soft">{left_out} samples more are left out: the page is full.</p>' if left_out else ""
     return "\n".join([
         "<!doctype html>", '<html lang="en">', "<head>", '<meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
@@ -102,7 +103,8 @@ def _top(head: Head, has_masks: bool, has_boxes: bool) -> str:
         for name, word, is_there in (("masks", "Masks", has_masks), ("boxes", "Boxes and points", has_boxes))
         if is_there
     )
-    controls = f'<fieldset class="controls"><legend class="hidden">Draw over pictures</legend>{boxes}</fieldset>' if boxes else ""
+    legend = '<legend class="hidden">Draw over pictures</legend>'
+    controls = f'<fieldset class="controls">{legend}{boxes}</fieldset>' if boxes else ""
     return (
         f'<header><div class="top"><h1><span class="brand">Leat</span> {text(head.title)}</h1>{controls}</div>'
         f'<dl class="facts">{facts}</dl></header>'
@@ -160,7 +162,8 @@ def _picture(name: str, part: Picture, key: str) -> str:
     kind = ' class="small"' if larger > 1 else ""
     layers = [f'<img{kind} alt="{text(name)} of {text(key)}" src="{_data("image/png", part.png)}">']
     if part.mask:
-        layers.append(f'<img class="mask{" small" if larger > 1 else ""}" alt="" src="{_data("image/png", part.mask)}">')
+        small = " small" if larger > 1 else ""
+        layers.append(f'<img class="mask{small}" alt="" src="{_data("image/png", part.mask)}">')
     if len(part.boxes) or len(part.points):
         layers.append(_drawing(part, part.width / (width * larger)))
     style = f"width:{width * larger}px;aspect-ratio:{width}/{height}"
@@ -210,7 +213,8 @@ def _drawing(part: Picture, unit: float) -> str:
 def _other(name: str, part: Part, key: str) -> str:
     note = f'<span class="soft">{text(part.note)}</span>' if part.note else ""
     if isinstance(part, Clip):
-        return f'<{part.tag} controls preload="metadata" aria-label="{text(name)} of {text(key)}" src="{_data(part.kind, part.data)}"></{part.tag}>{note}'
+        source = f'aria-label="{text(name)} of {text(key)}" src="{_data(part.kind, part.data)}"'
+        return f'<{part.tag} controls preload="metadata" {source}></{part.tag}>{note}'
     if isinstance(part, Plot):
         return _line(part.points, f"{name} of {key}") + note
     assert isinstance(part, Words)
@@ -225,7 +229,8 @@ def _line(points: Sequence[float], name: str) -> str:
     span = (high - low) or 1.0
     last = max(1, len(points) - 1)
     path = " ".join(f"{220 * i / last:.1f},{44 - 40 * (y - low) / span:.1f}" for i, y in enumerate(points))
-    return f'<svg class="line" viewBox="0 0 220 48" role="img" aria-label="{text(name)}"><polyline points="{path}"/></svg>'
+    line = f'<polyline points="{path}"/>'
+    return f'<svg class="line" viewBox="0 0 220 48" role="img" aria-label="{text(name)}">{line}</svg>'
 
 
 def _data(kind: str, data: bytes) -> str:

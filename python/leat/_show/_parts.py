@@ -82,7 +82,7 @@ Part = Union[Picture, Clip, Words, Plot]
 
 @dataclass
 class Roles:
-    """What ops make of a sample: the names of its fields."""
+    """The fields that ops make of a sample, by their meaning."""
 
     images: dict[str, str] = field(default_factory=dict)
     """The layout of each."""
@@ -251,7 +251,8 @@ def _of_row(array: np.ndarray, kind: str, decode: Decode) -> Part:
         at = np.linspace(0, len(numbers) - 1, min(len(numbers), _MOST_POINTS)).astype(int)
         low, high = float(numbers.min()), float(numbers.max())
         return Plot(numbers[at].tolist(), f"{kind}; from {low:.4g} to {high:.4g}")
-    numbers = [f"{number:.4g}" if array.dtype.kind in "fc" else str(number) for number in array[:_MOST_NUMBERS].tolist()]
+    is_whole = array.dtype.kind not in "fc"
+    numbers = [str(number) if is_whole else f"{number:.4g}" for number in array[:_MOST_NUMBERS].tolist()]
     return Words(" ".join(numbers) + (" …" if len(array) > _MOST_NUMBERS else ""), kind, is_code=True)
 
 
@@ -305,7 +306,9 @@ def _laid_over(parts: list[tuple[str, Part]]) -> list[tuple[str, Part]]:
         if name not in _MASK_NAMES or not isinstance(mask, Picture) or not mask.mask:
             continue
         for _, picture in parts:
-            if isinstance(picture, Picture) and not picture.mask and (picture.height, picture.width) == (mask.height, mask.width):
+            if not isinstance(picture, Picture) or picture.mask:
+                continue
+            if (picture.height, picture.width) == (mask.height, mask.width):
                 picture.mask, picture.labels = mask.mask, mask.labels
                 return [(other, part) for other, part in parts if part is not mask]
     return parts

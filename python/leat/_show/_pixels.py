@@ -16,8 +16,8 @@ COLORS = (
     (10, 92, 184), (196, 84, 0), (10, 122, 75), (138, 58, 176), (179, 38, 30), (120, 130, 0), (0, 130, 145),
     (140, 90, 55), (230, 90, 160), (90, 90, 220), (60, 170, 60), (220, 160, 0),
 )  # fmt: skip
-"""Of labels, by turns; the background, 0, has none."""
-_OPACITY = 150  # Of a mask over its picture, out of 255.
+"""The colours of labels, by turns; the background, 0, has none."""
+_OPACITY = 150  # A mask over its picture, out of 255.
 
 
 def color_of(label: int) -> str:
@@ -37,7 +37,8 @@ def png(pixels: np.ndarray, palette: np.ndarray | None = None) -> bytes:
     chunks = []
     if palette is not None:
         kind = 3
-        chunks = [(b"PLTE", palette[:, :3].astype(np.uint8).tobytes()), (b"tRNS", palette[:, 3].astype(np.uint8).tobytes())]
+        levels = palette.astype(np.uint8)
+        chunks = [(b"PLTE", levels[:, :3].tobytes()), (b"tRNS", levels[:, 3].tobytes())]
     rows = np.ascontiguousarray(pixels, np.uint8).reshape(height, -1)
     # Each row begins with the number of its filter: none.
     data = zlib.compress(np.pad(rows, ((0, 0), (1, 0))).tobytes(), 6)

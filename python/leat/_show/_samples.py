@@ -31,7 +31,7 @@ class Group(NamedTuple):
 
     name: str
     total: int
-    """Of the dataset."""
+    """All samples of the dataset that belong to it."""
     samples: Sequence[int]
     """Those that are shown."""
 
