@@ -150,14 +150,14 @@ class JaxBatches:
             )
         is_long = value.dtype in (np.int64, np.uint64) and not self._jax.config.jax_enable_x64
         if is_long and value.size:
-            kind = np.int32 if value.dtype == np.int64 else np.uint32
-            limits = np.iinfo(kind)
+            shorter = np.dtype(np.int32 if value.dtype == np.int64 else np.uint32)
+            limits = np.iinfo(shorter)
             if int(value.max()) > limits.max or int(value.min()) < limits.min:
                 raise InvalidArgument(
                     f"to_jax(): the field {name!r} has numbers that need 64 bits, and jax would cut them to 32: "
                     'jax.config.update("jax_enable_x64", True) keeps them'
                 )
-            value = value.astype(kind)
+            value = value.astype(shorter)
         return self._jax.make_array_from_process_local_data(self._sharding_of(name), value)
 
     def _sharding_of(self, name: Any) -> Any:

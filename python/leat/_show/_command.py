@@ -137,7 +137,7 @@ def _function_named(text: str) -> Callable[[Any], str]:
     found = _object_named("--decode", text)
     if not callable(found):
         raise InvalidArgument(f"--decode {text}: {found!r} is no function")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _serve(page: bytes, port: int, *, is_json: bool) -> None:

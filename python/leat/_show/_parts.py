@@ -340,8 +340,8 @@ def _draw(picture: Picture, values: Mapping[str, Any], roles: Roles) -> set[str]
     for name, labels_name in roles.boxes.items():
         boxes = np.asarray(values.get(name, ()), np.float64)
         if boxes.ndim == 2 and boxes.shape[1] == 4:
-            labels = values.get(labels_name)
-            named = [None] * len(boxes) if labels is None else np.asarray(labels).tolist()
+            told = values.get(labels_name)
+            named = [None] * len(boxes) if told is None else np.asarray(told).tolist()
             picture.boxes = [*picture.boxes, *zip(boxes[:_MOST_BOXES].tolist(), named)]
             drawn |= {name, labels_name} & set(values)
     for name in roles.points:
