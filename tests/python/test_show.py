@@ -353,7 +353,8 @@ def test_the_command_writes_a_page(tab, pictures, tmp_path):
     tab.open(tmp_path / "leat-show.html")
     names = tab.evaluate("[...document.querySelector('.card').querySelectorAll('h4')].map(one => one.textContent)")
     assert names == ["as stored", "chains.py:train", "chains:valid", "small"]
-    assert "4 × 4" not in tab.text(".card") and "5 × 4" in tab.text(".card")
+    shown = tab.text(".card >> nth=0")
+    assert "5 × 5" in shown and "8 × 7" in shown and "4 × 4" in shown
 
 
 def test_the_command_reads_tables_and_tokens(tmp_path):
