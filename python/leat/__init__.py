@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from leat._mix import mix
     from leat._pack import Pack
     from leat._ragged import Ragged
+    from leat._show import show
     from leat._shuffle import Shuffle, WeightedSampler
     from leat._storage import StorageOptions
 
@@ -73,6 +74,7 @@ __all__ = [
     "errors",
     "mix",
     "ops",
+    "show",
     "testing",
     "trace",
 ]
@@ -95,6 +97,7 @@ _PLACES = {
     "TokenBudget": "_budget",
     "WeightedSampler": "_shuffle",
     "mix": "_mix",
+    "show": "_show",
 }
 
 
