@@ -196,11 +196,31 @@ def test_much_that_is_dropped_of_rows_is_warned_of(tmp_path, caplog):
     [
         ({"sampler": leat.Pack(8), "drop_last": "pad"}, "a step of leat.Pack has rows"),
         ({"sampler": leat.Pack(8), "shuffle": "block", "train": None}, "leat.Pack"),
+        ({"sampler": leat.Pack(8), "ops": [leat.ops.Filter(len)]}, "another length; choose documents before"),
+        ({"sampler": leat.Pack(8), "on_error": "substitute"}, "what takes the place of a bad one has another length"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(corpus, options, words):
     with pytest.raises(leat.InvalidArgument, match=words):
         leat.Loader(corpus, batch_size=2, **{**USUAL, **options})
+
+
+@pytest.mark.parametrize("change", ["skips", "lengthens"])
+def test_a_document_of_another_length_than_planned_is_refused(corpus, change):
+    """A longer one was cut where the planned one ends, and nobody noticed."""
+
+    def call(tokens):
+        if change == "lengthens":
+            return np.concatenate([tokens, tokens])
+        if len(tokens) < 50:
+            raise leat.Skipped("short")
+        return tokens
+
+    ops = [leat.ops.Python(call, field="tokens")]
+    with leat.Loader(corpus, batch_size=4, sampler=leat.Pack(ROW), ops=ops, **USUAL) as loader:
+        with pytest.raises(leat.InvalidArgument, match="and its row was planned for"):
+            for _ in loader:
+                pass
 
 
 def test_a_dataset_without_documents_is_refused(pictures):
