@@ -85,7 +85,7 @@ class Last(nn.Module):
         return Rounded.apply(SummedOver.apply(hidden @ Rounded.apply(self.weights, False), self._group), True)
 
 
-def summed(group: Any, bucket: Any) -> Any:
+def summed(group, bucket):
     """In place of DistributedDataParallel's mean, which divides by the number of ranks."""
     return dist.all_reduce(bucket.buffer(), group=group, async_op=True).get_future().then(lambda done: done.value()[0])
 

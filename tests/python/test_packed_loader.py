@@ -107,6 +107,9 @@ def test_any_number_of_ranks_gets_the_same_rows_and_resumes_them(corpus):
         assert len(loader) == len(list(loader)) >= 6
     whole = steps_of(make, 1, 0, 16, None)
     assert all(len(rows) == 24 for rows in whole)
+    with make(rank=0, world_size=8) as loader:
+        next(iter(loader))
+        assert loader.state_dict()["global_batch_size"] == 24  # Rows, and not the documents of the largest step.
     for world, stop in ((2, 3), (3, 9), (4, 1), (8, 5)):
         assert steps_of(make, world, 0, 16, None) == whole
         with make(rank=0, world_size=1) as loader:
@@ -216,7 +219,7 @@ def test_a_document_of_another_length_than_planned_is_refused(corpus, change):
             raise leat.Skipped("short")
         return tokens
 
-    ops = [leat.ops.Python(call, field="tokens")]
+    ops = [leat.ops.Python(call, field="tokens", ragged=True)]
     with leat.Loader(corpus, batch_size=4, sampler=leat.Pack(ROW), ops=ops, **USUAL) as loader:
         with pytest.raises(leat.InvalidArgument, match="and its row was planned for"):
             for _ in loader:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import json
 import os
@@ -17,6 +18,7 @@ import time
 import pytest
 
 import leat
+from leat import _agreement
 from leat.testing import find_binary
 from small_datasets import make_pictures
 
@@ -168,9 +170,13 @@ class Agents:
     def __init__(self, stack: contextlib.ExitStack, told: dict) -> None:
         self._stack, self._told, self._port = stack, told, free_port()
 
-    def start(self) -> subprocess.Popen:
-        conf = "last_call_timeout=1,keep_alive_interval=1,keep_alive_max_attempt=2,join_timeout=120"
-        words = usual(self._told, {"GLOO_SOCKET_IFNAME": "lo", "XDG_RUNTIME_DIR": self._stack.enter_context(tempfile.TemporaryDirectory())})
+    def start(self, is_host: bool = False) -> subprocess.Popen:
+        conf = f"is_host={int(is_host)},last_call_timeout=3,keep_alive_interval=2,keep_alive_max_attempt=3,join_timeout=120"
+        words = usual(self._told, {
+            "GLOO_SOCKET_IFNAME": "lo", "XDG_RUNTIME_DIR": self._stack.enter_context(tempfile.TemporaryDirectory()),
+            # Else gloo may find the address of a process that is gone, in a store that outlives it.
+            "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
+        })  # fmt: skip
         words["args"] = [
             sys.executable, "-m", "torch.distributed.run", "--nnodes=1:2", "--nproc-per-node=2", "--max-restarts=3",
             "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{self._port}", "--rdzv-id=elastic", f"--rdzv-conf={conf}",
@@ -208,18 +214,40 @@ def test_torchrun_restarts_with_other_world_sizes_and_the_losses_stay(folder, al
     told = {"url": str(folder), "folder": str(tmp_path), "gate": str(gate)}
     with contextlib.ExitStack() as stack:
         agents = Agents(stack, told)
-        first = agents.start()
+        first = agents.start(is_host=True)
         second = agents.start()
         opened(3, lambda line: line["step"] == 3)
         end(second)
         opened(5, lambda line: line["step"] == 5)
         third = agents.start()
         while len(list(tmp_path.glob("began-4-*"))) < 2:
+            assert first.poll() is None and third.poll() is None
             time.sleep(0.05)
         opened(N, lambda line: line["step"] == N // G)
         assert (first.wait(100), third.wait(100)) == (0, 0)
     assert losses_in(tmp_path) == alone
     assert [line["processes"] for line in lines_in(tmp_path)] == [4] * 3 + [2] * 2 + [4] * 3
+
+
+def test_what_processes_said_before_torchrun_started_them_again_is_forgotten(folder, monkeypatch):
+    """torchrun's store outlives them: a job that goes on with fewer processes has another order than before."""
+    distributed = pytest.importorskip("torch.distributed", reason="torch is not installed: pip install torch")
+    store = distributed.HashStore()
+    monkeypatch.setattr(distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(distributed.distributed_c10d, "_get_default_store", lambda: store)
+
+    def start(restarts: int, world: int, words: str) -> None:
+        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", str(restarts))
+        monkeypatch.setattr(distributed, "get_world_size", lambda *_: world)
+        for _ in range(world):
+            monkeypatch.setattr(_agreement, "_made", collections.Counter())
+            _agreement.compare_ranks(str(folder), "digest", "dealing", words, world)
+
+    start(0, 4, "on a mesh of dp 4")
+    start(1, 2, "on a mesh of dp 2")
+    start(1, 4, "on a mesh of dp 4, tp 1")  # Another node joins, which is no failure.
+    with pytest.raises(leat.InvalidArgument, match="and another rank: on a mesh of dp 4, tp 1"):
+        start(1, 4, "on a mesh of dp 2, tp 2")
 
 
 # --- as torchft has it: groups that are lost and come back, in mid-epoch -------------
