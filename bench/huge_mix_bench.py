@@ -51,7 +51,7 @@ def make(folder: pathlib.Path, sources: int, samples: int) -> None:
 
 
 def resident() -> dict[str, float]:
-    """Of this process, in MB."""
+    """The memory of this process, in MB."""
     lines = pathlib.Path("/proc/self/status").read_text().splitlines()
     found = {line.split(":")[0]: int(line.split()[1]) / 1e3 for line in lines if line.startswith("Rss")}
     return {"private_mb": found["RssAnon"], "mapped_mb": found["RssFile"]}

@@ -94,7 +94,7 @@ def main() -> None:
         make(pathlib.Path(root) / "photographs", shape, count)
         with leat.testing.Bucket(pathlib.Path(root), latency="20ms") as bucket:
             os.environ["LEAT_CACHE_DIR"] = str(pathlib.Path(root) / "cache")
-            # What lies between the fastest and the slowest process, not all of it: as a mesh has by itself.
+            # As a mesh has by itself: room for all that lies between the fastest and the slowest process.
             ram = 256 << 20
             run_job(bucket, "alone", 1, ram)
             ways = {way: lambda way=way: run_job(bucket, way, args.processes, ram) for way in CACHES}

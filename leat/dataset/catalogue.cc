@@ -23,7 +23,7 @@ void check(const CatalogueTables& tables, std::size_t field, FieldKind kind,
              sample.value < tables.samples);
 }
 
-/// Of a joined catalogue, the part with the sample; else null.
+/// The part of a joined catalogue with the sample; null if it is not joined.
 const CataloguePart* part_of(const CatalogueTables& tables, std::size_t field,
                              FieldKind kind, SampleId sample) {
   if (tables.parts.empty()) return nullptr;

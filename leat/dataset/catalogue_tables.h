@@ -95,7 +95,8 @@ struct CatalogueTables {
   TextColumn etags;        ///< Unset if etag_kind is kNone.
   TextColumn sample_keys;  ///< Possibly the object keys.
   std::vector<CatalogueColumn> columns;
-  /// Of a joined catalogue, in order: these have all but the keys of objects.
+  /// The parts of a joined catalogue, in order: all but the keys of objects is
+  /// theirs.
   std::vector<CataloguePart> parts;
   std::size_t part_field = kNoField;   ///< The number of a sample's part.
   std::size_t label_field = kNoField;  ///< The one that is renumbered.

@@ -78,7 +78,7 @@ class ObjectKeys {
   }
   std::uint64_t count() const { return pool_.ends.size(); }
 
-  /// Of this object, which has to stay.
+  /// A view of this, which has to stay.
   TextColumn column() const {
     return {.ends = std::as_bytes(std::span(pool_.ends)).data(),
             .width = 8,
@@ -108,10 +108,11 @@ Result<void> check_labels(const CataloguePart& part, std::size_t label) {
 /// A function of what the parts' digests are of, and of how they are joined.
 Hash128 digest_of(const CatalogueTables& tables,
                   std::span<const std::size_t> places) {
-  std::string text = fmt::format("joined {} {}\n", tables.layout == Layout::kShards,
-                                 tables.part_field == CatalogueTables::kNoField
-                                     ? ""
-                                     : tables.fields[tables.part_field].name);
+  std::string text =
+      fmt::format("joined {} {}\n", tables.layout == Layout::kShards,
+                  tables.part_field == CatalogueTables::kNoField
+                      ? ""
+                      : tables.fields[tables.part_field].name);
   for (std::size_t i = 0; i < tables.parts.size(); ++i) {
     text += fmt::format("{} {}\n", tables.parts[i].from->digest().hex(),
                         places.empty() ? 0 : places[i]);
@@ -124,8 +125,9 @@ Result<std::shared_ptr<CatalogueTables>> shared_tables(
     Parts parts, const MergedClasses& classes, std::string_view part_field) {
   const Catalogue& first = *parts[0];
   auto tables = std::make_shared<CatalogueTables>();
-  const bool are_shards = std::ranges::all_of(
-      parts, [](const auto& part) { return part->layout() == Layout::kShards; });
+  const bool are_shards = std::ranges::all_of(parts, [](const auto& part) {
+    return part->layout() == Layout::kShards;
+  });
   tables->layout = are_shards ? Layout::kShards : Layout::kObjects;
   const bool keeps_etags = std::ranges::all_of(parts, [&](const auto& part) {
     return part->etag_kind() == first.etag_kind();

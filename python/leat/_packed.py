@@ -145,7 +145,7 @@ def _reordered(rows: Rows, documents: np.ndarray, order: np.ndarray) -> Rows:
 
 
 def rows_maker(pack: Pack | None, ops: Sequence[Op], on_error: str) -> PackRows | None:
-    """What lays documents in rows; None without a `leat.Pack`.
+    """The op that lays documents in rows; None without a `leat.Pack`.
 
     Raises:
         leat.InvalidArgument: an option would put another document, of another length, in the

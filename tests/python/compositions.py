@@ -8,6 +8,7 @@ import json
 import pathlib
 import random
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,9 +18,10 @@ import leat
 from small_datasets import tar_of, write
 
 BATCH = 192
-"""Of all ranks: 1, 2, 3, 4, 8 and 64 divide it."""
+"""Samples of a step, or rows, over all ranks: 1, 2, 3, 4, 8 and 64 divide it."""
 WORLDS = (1, 2, 3, 4, 8)
 MANY = 64
+AT_ONCE = 4
 EPOCHS = 2
 EPOCH = 1000
 """Samples of an epoch of most streams: five steps, and some that fill none."""
@@ -84,7 +86,7 @@ def compositions(count: int, seed: int) -> list[Composition]:
 
 
 def _values(composition: Composition) -> set[tuple[str, str]]:
-    """What it shows: pairs of values of the four axes that the promise names, and the other values."""
+    """The things that it shows: pairs of values of the four axes that the promise names, and all values."""
     named = [f"{axis}={getattr(composition, axis)}" for axis in ("mix", "schedule", "filter", "pack")]
     pairs = {(one, other) for one, other in itertools.combinations(named, 2)}
     return pairs | {(axis, getattr(composition, axis)) for axis in AXES}
@@ -127,9 +129,12 @@ class Streams:
         if composition.mix == "none":
             return sources["web"]
         if composition.mix == "repeat":
-            return leat.mix({name: sources[name] for name in ("tiny", "books", "code")}, repeat={"tiny": 3.5, "books": 0.8})
+            three = {name: sources[name] for name in ("tiny", "books", "code")}
+            return leat.mix(three, repeat={"tiny": 3.5, "books": 0.8})
         schedule: dict[str, Any] = {}
         weights: dict[str, float] = {"tiny": 0.1, "books": 0.3, "web": 0.6}
+        if composition.mix == "exhausted":
+            weights = {"tiny": 0.2, "books": 0.4, "code": 0.4}
         weighed: dict[str, Any] = {name: (sources[name], weight) for name, weight in weights.items()}
         if composition.mix == "nested":
             inner = leat.mix({name: (sources[name], weight) for name, weight in (("code", 2), ("books", 1))})
@@ -147,20 +152,20 @@ class Streams:
         kind = composition.mix if composition.mix in kinds else kinds[composition.seed % 2]
         end: dict[str, Any] = {"samples": epoch}
         if composition.mix == "exhausted":
-            end = {"stop": "all_exhausted_without_replacement"} if not schedule else {"stop": "first_exhausted"}
+            end = {"stop": "all_exhausted_without_replacement"} if not schedule else {"stop": "all_exhausted"}
         return leat.mix(weighed, composition=kind, **end, **schedule)
 
     def loader(self, composition: Composition, data: leat.Dataset, **options: Any) -> leat.Loader:
         usual: dict[str, Any] = {
-            "global_batch_size": BATCH, "seed": composition.seed % 1000, "epochs": EPOCHS, "batch": "dict", "output": "numpy",
-            "drop_last": "pad" if composition.tail == "pad" else True, "threads": 1, "memory": "16MiB",
+            "global_batch_size": BATCH, "seed": composition.seed % 1000, "epochs": EPOCHS, "batch": "dict",
+            "output": "numpy", "drop_last": "pad" if composition.tail == "pad" else True, "threads": 1, "memory": "16MiB",
         }  # fmt: skip
         if composition.pack != "none":
             pack = leat.Pack(ROW, method=composition.pack, adds=("segment_ids", "positions", "labels"))
             usual |= {"sampler": pack, "shuffle": composition.shuffle != "none", "fields": ("tokens",)}
         else:
-            usual |= {"shuffle": {"full": "full", "block": leat.Shuffle("block", window=4), "none": False}[composition.shuffle]}
-            usual |= {"ids": True}
+            shuffles = {"full": "full", "block": leat.Shuffle("block", window=4), "none": False}
+            usual |= {"shuffle": shuffles[composition.shuffle], "ids": True}
         if composition.filter in ("seen", "both"):
             usual |= {"ops": [leat.ops.Filter(_is_kept, field=_field(composition.data))]}
         return leat.Loader(data, **usual, **options)
@@ -176,7 +181,7 @@ def _is_kept(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Told:
-    """What was delivered, and the state behind it."""
+    """The delivered rows of each step, and the state behind them."""
 
     steps: list[list[bytes]]
     state: dict[str, Any]
@@ -210,23 +215,24 @@ def run(
 ) -> Told:  # fmt: skip
     """Each step over all ranks, from a state on; at most `stop` steps. Checks that all ranks have one state.
 
-    Ranks run one after the other, so that 64 of them need no machine of that size.
+    A few ranks run at a time, so that 64 of them need no machine of that size.
     """
     data = streams.data(composition)
-    steps: list[list[bytes]] = []
-    states = []
     trace = {} if log is None else {"trace": {"order_log": log}}
-    for rank in range(world):
+
+    def run_rank(rank: int) -> tuple[list[list[bytes]], dict]:
         with streams.loader(composition, data, rank=rank, world_size=world, **trace) as loader:
             if state is not None:
                 loader.load_state_dict(state)
-            found = [rows_of(batch) for batch in itertools.islice(batches_of(loader, (state or {"epoch": 0})["epoch"]), stop)]
-            states.append(json.loads(json.dumps(loader.state_dict())))
-        steps = steps or [[] for _ in found]
-        assert len(found) == len(steps), f"rank {rank} of {world} has {len(found)} steps, and rank 0 {len(steps)}"
-        for step, rows in zip(steps, found):
-            step += rows
+            batches = batches_of(loader, (state or {"epoch": 0})["epoch"])
+            rows = [rows_of(batch) for batch in itertools.islice(batches, stop)]
+            return rows, json.loads(json.dumps(loader.state_dict()))
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        found, states = zip(*pool.map(run_rank, range(world)))
+    assert len({len(steps) for steps in found}) == 1, f"ranks have {[len(steps) for steps in found]} steps"
     assert all(each == states[0] for each in states), "ranks have different states"
+    steps = [[row for rows in of_ranks for row in rows] for of_ranks in zip(*found)]
     return Told(steps if composition.shuffle != "block" else [sorted(step) for step in steps], states[0])
 
 
@@ -235,5 +241,6 @@ def differs(one: Sequence[Sequence[bytes]], other: Sequence[Sequence[bytes]]) ->
     for number, (left, right) in enumerate(zip(one, other)):
         if left != right:
             lost = len(set(left) - set(right))
-            return f"step {number} of {len(one)}: {lost} of {len(left)} rows are others" + (", or in another order" * (not lost))
+            order = "" if lost else ", or in another order"
+            return f"step {number} of {len(one)}: {lost} of {len(left)} rows are others{order}"
     return f"{len(one)} steps and {len(other)}" if len(one) != len(other) else ""

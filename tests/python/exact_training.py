@@ -3,12 +3,13 @@
 Weights, activations and errors are rounded to multiples of 2^-16, and pixels are multiples of 2^-8. So each product
 and each sum of a matrix product is exact in float64, and its result depends neither on the order of additions, nor on
 how samples are divided among processes, nor on the number of processes that gloo reduces over. Gradients are summed
-over the data ranks by torch's DistributedDataParallel, and divided by the size of the global batch. Losses are gathered by sample.
+over the data ranks by torch's DistributedDataParallel, and divided by the size of the global batch. Losses are
+gathered by sample.
 
     python exact_training.py '{"url": …, "dims": {"dp": 2, "tp": 2, "pp": 1}, "global_batch_size": 12, "folder": …}'
 
-Each step saves the weights and the loader's state in the folder, and appends a line to its file `losses`. It goes on with the last
-step that was saved whole. With "gate", a step waits until that file has a number above its own.
+Each step saves the weights and the loader's state in the folder, and appends a line to its file `losses`. It goes on
+with the last step that was saved whole. With "gate", a step waits until that file has a number above its own.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ def saved(folder: pathlib.Path) -> tuple[int, list[torch.Tensor], dict | None]:
         told = json.loads(path.read_text())
         parts = [[folder / f"{path.stem}.{layer}.{part}.pt" for part in range(told["tp"])] for layer in range(2)]
         if all(part.exists() for part in sum(parts, [])):
-            return int(path.stem), [torch.cat([torch.load(part) for part in of_layer]) for of_layer in parts], told["state"]
+            weights = [torch.cat([torch.load(part) for part in of_layer]) for of_layer in parts]
+            return int(path.stem), weights, told["state"]
     return 0, weights, None
 
 
@@ -124,9 +126,9 @@ class Training:
         self._layers: dict[int, nn.Module] = {}
         self._wrapped: dict[int, nn.Module] = {}
         self._data_group = self.mesh.get_group("dp")
-        made = {0: lambda: First(weights[0][mine].clone()), 1: lambda: Last(weights[1][mine].clone(), self.mesh.get_group("tp"))}
         for layer in range(2) if self._stages == 1 else [self._at["pp"]]:
-            self._layers[layer] = made[layer]()
+            part = weights[layer][mine].clone()
+            self._layers[layer] = First(part) if layer == 0 else Last(part, self.mesh.get_group("tp"))
             wrapped = DistributedDataParallel(self._layers[layer], process_group=self._data_group)
             wrapped.register_comm_hook(self._data_group, summed)
             self._wrapped[layer] = wrapped

@@ -131,7 +131,7 @@ def test_after_any_prefix_each_source_has_its_share(parts):
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_after_any_prefix_random_turns_are_within_four_sigma(parts, seed):
-    """Of a draw for each sample by itself; the first few samples may be one turn farther from it."""
+    """A draw for each sample by itself has this sigma; the first few samples may be one turn farther off."""
     weights = {"books": 0.73, "code": 0.2, "web": 0.07}
     sources = sources_of(leat.mix(weighed(parts, **weights), samples=10_000), seed=seed, batch_size=100)
     ends = np.arange(1, 10_001)
@@ -143,7 +143,7 @@ def test_after_any_prefix_random_turns_are_within_four_sigma(parts, seed):
 
 
 def test_proportions_hold_on_any_number_of_ranks_after_each_step(parts):
-    """What a step of all ranks has had in sum is what one rank has had."""
+    """All ranks together have had in a step what one rank has had."""
     weights = {"books": 0.5, "code": 0.3, "web": 0.2}
     mix = leat.mix(weighed(parts, **weights), composition="stratified", samples=960)
     for world in (1, 3, 8):

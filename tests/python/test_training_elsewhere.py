@@ -270,7 +270,7 @@ class Groups:
             if step in joined:
                 self.alive.append(joined.pop(step))
             with contextlib.ExitStack() as stack:
-                loaders = [stack.enter_context(self._loader(rank)) for rank in range(len(self.alive))]
+                loaders = [stack.enter_context(self.loader(rank)) for rank in range(len(self.alive))]
                 batches = [iter(loader) for loader in loaders]
                 # The quorum stays until a group is lost or joins.
                 while len(self.committed) not in joined:
@@ -287,7 +287,7 @@ class Groups:
                     assert all(state == states[0] for state in states)
                     self.state = states[0]  # A group that comes back gets it from any other.
 
-    def _loader(self, rank: int) -> leat.Loader:
+    def loader(self, rank: int) -> leat.Loader:
         loader = leat.Loader(
             self._folder, global_batch_size=G, train=True, seed=5, epochs=1, ids=True, batch="dict", output="numpy",
             rank=rank, world_size=len(self.alive), threads=1,
@@ -298,7 +298,8 @@ class Groups:
 
 
 def test_replica_groups_that_are_lost_and_come_back_in_mid_epoch_lose_and_repeat_nothing(folder):
-    with leat.Loader(folder, global_batch_size=G, train=True, seed=5, epochs=1, ids=True, batch="dict", rank=0, world_size=1) as loader:
+    groups = Groups(folder, 1)
+    with groups.loader(0) as loader:
         whole = [batch["index"].tolist() for batch in loader]
     groups = Groups(folder, 4)
 

@@ -42,8 +42,8 @@ class Schedule {
   void set_global_batch(std::uint64_t samples) {
     global_batch_ = told_batch_ = samples;
   }
-  /// The same, but of a step of rows that has so many samples: a state tells the
-  /// rows that the user has chosen, at any number of ranks.
+  /// The same, but of a step of rows that has so many samples: a state tells
+  /// the rows that the user has chosen, at any number of ranks.
   void expect_step_of(std::uint64_t samples) { global_batch_ = samples; }
   std::uint64_t told_batch() const { return told_batch_; }
 
@@ -110,7 +110,7 @@ class Schedule {
   std::vector<DeliveredField> fields_;
   std::shared_ptr<const BlockMap> blocks_;
   std::uint64_t global_batch_ = 0;
-  std::uint64_t told_batch_ = 0;  ///< As the user says it.
+  std::uint64_t told_batch_ = 0;                 ///< As the user says it.
   std::optional<HolderDealingOptions> holders_;  // None: no holders are used.
 };
 
