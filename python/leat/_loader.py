@@ -28,7 +28,7 @@ from leat._mesh import RankChoice, mesh_of
 from leat._mix import Begin, Mix
 from leat._moved import MOVED
 from leat._pack import Pack
-from leat._packed import WINDOW, PackedOrder, PackRows, lengths_of, shuffled
+from leat._packed import WINDOW, PackedOrder, PackRows, lengths_of, rows_maker, shuffled
 from leat._ranks import check_place, pace_of, place_of
 from leat._say import Introduction, LeftBehind, classes_met, drops_last, shown
 from leat._shuffle import DropLast, Order, Sampler, Shuffled, order_of
@@ -147,7 +147,7 @@ class Loader:
             rank, world_size = place_of(rank, world_size)
         else:
             rank, world_size = self._mesh.rank, self._mesh.world_size
-        self._rows = _row_op(order)
+        self._rows = _row_op(order, ops, on_error)
         if order.budget is not None and batch_size is None and global_batch_size is None:
             batch_size = 1
         if own is not None:
@@ -593,10 +593,10 @@ def _opened(
     return Dataset._of_source(source, wanted, storage_options)
 
 
-def _row_op(order: Order) -> PackRows | AddMicroBatches | None:
+def _row_op(order: Order, ops: Sequence[Op], on_error: str) -> PackRows | AddMicroBatches | None:
     """The op that lays out rows, or tells where they end."""
     if order.pack is not None:
-        return PackRows(order.pack)
+        return rows_maker(order.pack, ops, on_error)
     return AddMicroBatches(order.budget) if order.budget is not None and order.budget.adds else None
 
 

@@ -158,7 +158,7 @@ class _Told(PackedOrder):
         none = np.empty(0, np.int64)
         pack = Pack(rows.capacity, method="concat_then_split", adds=())
         super().__init__(
-            pack, none, rows_of_a_step, documents_of=lambda epoch: none, seed=None, ranks=ranks, drops=drops
+            pack, rows.lengths, rows_of_a_step, documents_of=lambda epoch: none, seed=None, ranks=ranks, drops=drops
         )
         self._rows = rows
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from leat._ragged import Ragged
 from leat._row_order import RowOrder
 from leat.errors import InvalidArgument
 from leat.ops._mix import BatchFunction, BatchOp, _like
-from leat.ops._op import fail
+from leat.ops._op import Op, fail
+from leat.ops._python import Filter
 
 _log = logging.getLogger("leat")
 WINDOW = 1 << 16
@@ -128,8 +129,9 @@ class PackedOrder(RowOrder):
         rows = deal.ends() - deal.first
         return pieces, before + np.concatenate(([0], ends))[rows]
 
-    def rows_at(self, epoch: int, position: int, rank: int) -> Rows:
-        """The rows of a rank in the step at a position; their documents are numbered by piece."""
+    def rows_at(self, epoch: int, position: int, rank: int) -> tuple[Rows, np.ndarray]:
+        """The rows of a rank in the step at a position; their documents are numbered by piece.
+        And how long the document of each piece is."""
         self.set_epoch(epoch)
         first = int(np.searchsorted(self._rows.offsets, position))
         if self._deal is None:
@@ -137,13 +139,14 @@ class PackedOrder(RowOrder):
         else:
             rows, _ = self._deal.of_rank(first, rank)
         pieces, ends = _pieces_of(self._rows, rows)
-        return Rows(
+        laid = Rows(
             self._pack.capacity,
             np.arange(len(pieces)),
             self._rows.begins[pieces],
             self._rows.lengths[pieces],
             np.concatenate(([0], ends)),
         )
+        return laid, self._lengths[self._rows.samples[pieces]]
 
 
 def shuffled(count: int, seed: int, stream: int) -> np.ndarray:
@@ -182,6 +185,28 @@ def _pieces_of(rows: Rows, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return pieces, ends
 
 
+def rows_maker(pack: Pack, ops: Sequence[Op], on_error: str) -> PackRows:
+    """The op that lays documents in rows.
+
+    Raises:
+        leat.InvalidArgument: an option would put another document, of another length, in the
+            place of one.
+    """
+    for op in ops:
+        if isinstance(op, Filter):
+            raise InvalidArgument(
+                f"{op!r} beside sampler=leat.Pack(…): rows are planned by the lengths of their documents, and what takes "
+                "the place of one that is passed over has another length; choose documents before, with leat.Dataset.filter"
+            )
+    if on_error == "substitute":
+        raise InvalidArgument(
+            'on_error="substitute" beside sampler=leat.Pack(…): rows are planned by the lengths of their documents, and '
+            'what takes the place of a bad one has another length; give on_error="raise", and leave bad documents out '
+            "with leat.Dataset.filter"
+        )
+    return PackRows(pack)
+
+
 class PackRows(BatchOp):
     """Lays the documents of a batch in rows, as a `PackedOrder` says."""
 
@@ -199,11 +224,11 @@ class PackRows(BatchOp):
         def call(batch: Any, kind: str, numbers: tuple[int, ...]) -> Any:
             _, epoch, position, rank = numbers
             assert self._order is not None
-            return self._laid_out(batch, self._order.rows_at(epoch, position, rank))
+            return self._laid_out(batch, *self._order.rows_at(epoch, position, rank))
 
         return call
 
-    def _laid_out(self, batch: dict[str, Any], rows: Rows) -> dict[str, Any]:
+    def _laid_out(self, batch: dict[str, Any], rows: Rows, lengths: np.ndarray) -> dict[str, Any]:
         tokens = self._pack.tokens
         documents = batch.get(tokens)
         if not isinstance(documents, Ragged):
@@ -213,6 +238,14 @@ class PackRows(BatchOp):
                 fail(self, f"the batch has a field {name!r} already")
         values = documents.values
         offsets = np.asarray(documents.offsets.cpu() if hasattr(documents.offsets, "cpu") else documents.offsets)
+        if (found := np.diff(offsets)).tolist() != lengths.tolist():
+            at = int(np.argmax(found != lengths)) if len(found) == len(lengths) else 0
+            fail(
+                self,
+                f"document {at} of the batch has {found[at]} tokens, and its row was planned for {lengths[at]}: an op made "
+                "it another length, or a function passed over it (leat.Skipped) and another document came in its place; "
+                "change or choose documents before they are packed, with leat.Dataset.filter",
+            )
         on_host = Ragged(values.cpu() if hasattr(values, "cpu") else np.asarray(values), offsets)
         made = rows.arrays(on_host, self._pack.pad_token)
         laid = {**batch, tokens: _like(values, made["tokens"])}

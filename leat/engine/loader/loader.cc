@@ -212,7 +212,7 @@ Result<void> Loader::give_order(std::uint64_t epoch, GivenEpoch given,
   LEAT_TRY_VOID(m.schedule->check_steps_of(
       epoch, starts ? first : (is_here ? m.position.at : 0)));
   if (largest > m.schedule->global_batch()) {
-    m.schedule->set_global_batch(largest);
+    m.schedule->expect_step_of(largest);
     m.runs->begin_lookahead();
   }
   old_next = m.runs->drop_next_of(epoch);

@@ -75,7 +75,7 @@ LoaderState Loader::Machine::state_now() const {
   return {.epoch = position.epoch,
           .position = position.at,
           .seed = job.order.seed,
-          .global_batch_size = schedule->global_batch(),
+          .global_batch_size = schedule->told_batch(),
           .samples = schedule->samples(),
           .catalogue = job.data_digest,
           .shuffle = job.order.shuffle,

@@ -39,7 +39,13 @@ class Schedule {
 
   /// Samples a step, over all ranks.
   std::uint64_t global_batch() const { return global_batch_; }
-  void set_global_batch(std::uint64_t samples) { global_batch_ = samples; }
+  void set_global_batch(std::uint64_t samples) {
+    global_batch_ = told_batch_ = samples;
+  }
+  /// The same, but of a step of rows that has so many samples: a state tells
+  /// the rows that the user has chosen, at any number of ranks.
+  void expect_step_of(std::uint64_t samples) { global_batch_ = samples; }
+  std::uint64_t told_batch() const { return told_batch_; }
 
   /// Takes the catalogue that was made from the shards. On failure there is
   /// none, as before. Errors: as check_world_size() and open_fields()
@@ -104,6 +110,7 @@ class Schedule {
   std::vector<DeliveredField> fields_;
   std::shared_ptr<const BlockMap> blocks_;
   std::uint64_t global_batch_ = 0;
+  std::uint64_t told_batch_ = 0;                 ///< As the user says it.
   std::optional<HolderDealingOptions> holders_;  // None: no holders are used.
 };
 
