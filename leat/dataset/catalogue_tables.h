@@ -11,9 +11,7 @@
 #include <utility>
 #include <vector>
 
-#define private public  // DEV
 #include "leat/dataset/catalogue.h"
-#undef private  // DEV
 #include "leat/dataset/catalogue_format.h"
 
 namespace leat {
