@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,7 +90,9 @@ class MegatronSamples(Dataset):
     def _refused(self, remedy: str) -> InvalidArgument:
         return InvalidArgument(f"{self.url}: samples are in Megatron's order, each cut of several documents; {remedy}")
 
-    def _sample(self, number: int) -> dict[str, Any]:
+    def _sample(self, number: int, leave_out: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+        if "tokens" in leave_out:
+            return {"tokens": leave_out["tokens"]}
         first, end = self._rows.offsets[number], self._rows.offsets[number + 1]
         pieces = [super(MegatronSamples, self)._sample(piece)["tokens"] for piece in range(first, end)]
         return {"tokens": np.concatenate(pieces)}
