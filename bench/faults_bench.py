@@ -2,8 +2,8 @@
 
     ./dev bench faults [--runs 5] [--only limit] [--part faults|ranks|late] [--quick] [--json] [--publish]
 
-Each row of the first table is one way of reading 3,000 objects of 4 KB from `leat bucket`, 5 ms away, with 64 requests in
-flight, while the store does what the row says. All ways do the same on a store that is well; their time there is taken
+Each row of the first table is one way of reading 3,000 objects of 4 KB from `leat bucket`, 5 ms away, with 64 requests
+in flight, while the store does what the row says. All ways do the same on a store that is well; their time there is taken
 off. `extra_s` is the time beyond that, and beyond the fault's own. `gets_an_object` is what the server counted.
 `refused` is the refusals for each good GET. `content` says whether all bytes were right; else it is the error.
 

@@ -2,7 +2,8 @@
 
     python faults_peer.py WAY ENDPOINT THREADS < KEYS
 
-Writes eight zero bytes once it is ready, and the 8-byte BLAKE2b digest of each object, as it comes. An exception ends it with its name on standard error.
+Writes eight zero bytes once it is ready, and then the 8-byte BLAKE2b digest of each object, as it comes. An exception
+ends it, with its name on standard error.
 """
 
 from __future__ import annotations

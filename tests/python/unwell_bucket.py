@@ -101,8 +101,8 @@ import leat
 
 words = json.loads(sys.argv[1])
 loader = leat.Loader(
-    words["url"], batch_size=words["batch"], shuffle=True, seed=3, epochs=words["epochs"], output="numpy", drop_last=False,
-    max_in_flight=words["in_flight"], storage_options={"endpoint_url": words["endpoint"], "no_sign_request": True},
+    words["url"], batch_size=words["batch"], shuffle=True, seed=3, epochs=words["epochs"], output="numpy",
+    drop_last=False, max_in_flight=words["in_flight"], storage_options={"endpoint_url": words["endpoint"], "no_sign_request": True},
 )
 print("ready", flush=True)
 sys.stdin.readline()

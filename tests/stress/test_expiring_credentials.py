@@ -59,7 +59,7 @@ def test_newer_ones_are_fetched(objects, serve, reader, content, right, bank, mo
     assert refused <= 8 * given
 
 
-def test_those_that_end_sooner_than_they_said_are_fetched_anew(objects, serve, reader, content, right, bank, monkeypatch):
+def test_those_that_end_sooner_than_they_said(objects, serve, reader, content, right, bank, monkeypatch):
     monkeypatch.setenv("LEAT_TEST_LIFE", "3600")
     first: list[float] = []
 
