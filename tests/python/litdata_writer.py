@@ -1,4 +1,4 @@
-"""Chunks of LitData: a writer of the wire format alone, and a program that has the real one write and read."""
+"""Chunks of LitData: writers of the wire format alone, and a program that has the real one write and read."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow
 
 
 def spec_of(shape: Any) -> dict:
@@ -60,6 +61,73 @@ def write_index(folder: pathlib.Path, chunks: list[dict], shape: Any, **config: 
         "data_spec": json.dumps([1, spec_of(shape)]), "encryption": None, "item_loader": "PyTreeLoader", **config,
     }  # fmt: skip
     (folder / "index.json").write_text(json.dumps({"chunks": chunks, "config": whole}, sort_keys=True))
+
+
+def change_index(folder: pathlib.Path, change) -> pathlib.Path:
+    """Has `change` change the index."""
+    index = json.loads((folder / "index.json").read_text())
+    change(index)
+    (folder / "index.json").write_text(json.dumps(index))
+    return folder
+
+
+def arrow_of(rows: list[dict], **options) -> bytes:
+    table = pyarrow.Table.from_pylist(rows)
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_file(sink, table.schema, **options) as out:
+        for begin in range(0, len(rows), 16):
+            out.write_table(table.slice(begin, 16))
+    ipc = sink.getvalue().to_pybytes()
+    return ipc + struct.pack("<I", len(ipc)) + b"LDARW01\0"
+
+
+def write_arrow(folder: pathlib.Path, rows: list[dict], shape, each: int = 10**9, **options) -> pathlib.Path:
+    folder.mkdir(parents=True)
+    chunks = []
+    for begin in range(0, len(rows), each):
+        some, name = rows[begin : begin + each], f"chunk-0-{len(chunks)}.bin"
+        data = chunk_of([b""] * len(some)) + arrow_of(some, **options)
+        (folder / name).write_bytes(data)
+        chunks.append({"chunk_bytes": len(data), "chunk_size": len(some), "dim": None, "filename": name})
+    write_index(folder, chunks, shape)
+    return folder
+
+
+def zstd(data: bytes) -> bytes:
+    return pyarrow.Codec("zstd").compress(data, asbytes=True)
+
+
+def frames_of(items: list[bytes], each: int = 7) -> bytes:
+    offsets = np.cumsum([0, *map(len, items)]).astype("<u4")
+    packed = [(first, items[first : first + each]) for first in range(0, len(items), each)]
+    at = 24 + 4 * (len(items) + 1) + 24 * len(packed)
+    table, bodies = b"", b""
+    for first, some in packed:
+        body = zstd(b"".join(some))
+        table += struct.pack("<IIQII", first, len(some), at + len(bodies), len(body), len(b"".join(some)))
+        bodies += body
+    return struct.pack("<8sHHIII", b"LDFZ01\0\0", 1, 0, len(items), each, len(packed)) + offsets.tobytes() + table + bodies
+
+
+PACKS = {
+    "zstd": (lambda items: zstd(chunk_of(items)), {"compression": "zstd"}),
+    "frames": (frames_of, {"compression": "zstd:5", "compression_level": "batch"}),
+    "samples": (lambda items: chunk_of([zstd(item) for item in items]), {"compression": "zstd", "compression_level": "sample"}),
+}
+
+
+def write_packed(folder: pathlib.Path, kind: str, samples, shape, each: int = 17) -> pathlib.Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    pack, config = PACKS[kind]
+    chunks = []
+    for begin in range(0, len(samples), each):
+        items = [item_of(values) for values in samples[begin : begin + each]]
+        name = f"chunk-0-{len(chunks)}{'.zstd' if kind == 'zstd' else ''}.bin"
+        (folder / name).write_bytes(pack(items))
+        size = len(chunk_of(items) if kind == "zstd" else pack(items))
+        chunks.append({"chunk_bytes": size, "chunk_size": len(items), "dim": None, "filename": name})
+    write_index(folder, chunks, shape, **config)
+    return folder
 
 
 REAL = r'''

@@ -11,6 +11,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("boto3", reason="boto3 is not installed")
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bench"))
 import dropin_bench  # noqa: E402
+import readers_bench  # noqa: E402
 import tune_opponent  # noqa: E402
 
 
@@ -53,3 +54,15 @@ def test_the_sweep_of_tensorflow_goes_on_while_its_best_is_at_an_end(best, most)
     assert tune_opponent.sweep_calls(rate_of, most) == best
     assert max(tried) <= most and len(set(tried)) == len(tried)
     assert best in (1, most) or min(tried) < best < max(tried)
+
+
+@pytest.mark.parametrize(("best", "counts"), [(1, [2, 4, 8]), (4, [2, 4, 8]), (16, [2, 4, 8]), (32, [2, 4, 8]), (1, [1, 2, 4])])
+def test_the_sweep_of_readers_goes_on_while_its_best_is_at_an_end(best, counts):
+    tried = []
+
+    def rate_of(count):
+        tried.append(count)
+        return -abs(count - best)
+
+    assert readers_bench.sweep("case", rate_of, counts, 32) == best
+    assert best in (1, 32) or min(tried) < best < max(tried)

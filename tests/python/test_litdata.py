@@ -11,16 +11,14 @@ import pickle
 import struct
 import subprocess
 import sys
-import tracemalloc
 
 import numpy as np
-import pyarrow
 import pytest
 
 import leat
 from leat import _litdata, _litdata_chunks, _litdata_packed
-from leat.ops import Chain, DecodeImage, LoadLitdataArray, ParseJson, ParseText
-from litdata_writer import REAL, chunk_of, item_of, write_index, write_litdata
+from leat.ops import Chain, DecodeImage, LoadLitdataArray, ParseText
+from litdata_writer import REAL, change_index, chunk_of, write_arrow, write_index, write_litdata
 from mds_writer import images_in
 from small_datasets import encoded, pixels, write
 
@@ -42,14 +40,6 @@ SAMPLES = [sample(number) for number in range(60)]
 def folder(tmp_path, fresh_cache):
     """60 samples in four chunks."""
     return write_litdata(tmp_path / "chunks", SHAPE, SAMPLES, each=17)
-
-
-def change_index(folder: pathlib.Path, change) -> pathlib.Path:
-    """Has `change` change the index."""
-    index = json.loads((folder / "index.json").read_text())
-    change(index)
-    (folder / "index.json").write_text(json.dumps(index))
-    return folder
 
 
 # --- The real writer and reader ---------------------------------------------
@@ -486,19 +476,31 @@ def test_a_chunk_that_was_changed_is_noticed(folder, serve):
 # --- Damage ------------------------------------------------------------------
 
 
+def scan(folder: pathlib.Path, data: bytes):
+    """The places in a first chunk of these bytes."""
+    index = _litdata.parse((folder / "index.json").read_bytes(), "index.json")
+    return _litdata_chunks.scan_chunk(
+        index.chunks[0], len(data), index.leaves, index.leaves, lambda at, length: data[at : at + length]
+    )
+
+
 def test_a_chunk_that_is_cut_short(folder):
-    path = folder / "chunk-0-1.bin"
+    path = folder / "chunk-0-0.bin"
     whole, index = path.read_bytes(), (folder / "index.json").read_text()
-    for size in {*range(0, 100), *range(100, len(whole), 501)}:
+    assert len(scan(folder, whole)) == 5
+    for size in range(len(whole)):
+        with pytest.raises(leat.Corrupt):
+            scan(folder, whole[:size])
+    for size in (0, 3, 4, 80, 100, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:size])
         (folder / "index.json").write_text(index)
-        with pytest.raises(leat.Corrupt, match=rf"chunk-0-1\.bin .*{size} bytes, and index\.json says {len(whole)}"):
+        with pytest.raises(leat.Corrupt, match=rf"chunk-0-0\.bin .*{size} bytes, and index\.json says {len(whole)}"):
             leat.Dataset.litdata(folder, refresh="always")
-        change_index(folder, lambda index, size=size: index["chunks"][1].update(chunk_bytes=size))
-        with pytest.raises(leat.Corrupt, match=r"chunk-0-1\.bin is no chunk of LitData, or it is damaged"):
+        change_index(folder, lambda index, size=size: index["chunks"][0].update(chunk_bytes=size))
+        with pytest.raises(leat.Corrupt, match=r"chunk-0-0\.bin is no chunk of LitData, or it is damaged"):
             leat.Dataset.litdata(folder, refresh="always")
     path.unlink()
-    with pytest.raises(leat.NotFound, match=r"chunk-0-1\.bin"):
+    with pytest.raises(leat.NotFound, match=r"chunk-0-0\.bin"):
         leat.Dataset.litdata(folder, refresh="always")
 
 
@@ -512,9 +514,11 @@ def test_any_byte_of_a_head_may_be_wrong(tmp_path, fresh_cache):
         for bit in (0x01, 0x80):
             spoilt = bytearray(whole)
             spoilt[place] ^= bit
-            path.write_bytes(spoilt)
-            with pytest.raises(leat.Corrupt, match=r"chunk-0-0\.bin is no chunk"):
-                leat.Dataset.litdata(folder, refresh="always")
+            with pytest.raises(leat.Corrupt):
+                scan(folder, bytes(spoilt))
+    path.write_bytes(spoilt)
+    with pytest.raises(leat.Corrupt, match=r"chunk-0-0\.bin is no chunk"):
+        leat.Dataset.litdata(folder, refresh="always")
 
 
 @pytest.mark.parametrize("shape", [("int", "bytes"), ("int",)])
@@ -576,220 +580,6 @@ def test_tokens_that_do_not_fit(tmp_path, fresh_cache):
     write_index(folder, [entry], "bytes", **config)
     with pytest.raises(leat.Corrupt, match="no numbers"):
         leat.Dataset(folder)
-
-
-# --- Chunks that are read whole ----------------------------------------------
-
-
-def arrow_of(rows: list[dict], **options) -> bytes:
-    table = pyarrow.Table.from_pylist(rows)
-    sink = pyarrow.BufferOutputStream()
-    with pyarrow.ipc.new_file(sink, table.schema, **options) as out:
-        for begin in range(0, len(rows), 16):
-            out.write_table(table.slice(begin, 16))
-    ipc = sink.getvalue().to_pybytes()
-    return ipc + struct.pack("<I", len(ipc)) + _litdata_packed.FOOTER
-
-
-def write_arrow(folder: pathlib.Path, rows: list[dict], shape, each: int = 10**9, **options) -> pathlib.Path:
-    folder.mkdir(parents=True)
-    chunks = []
-    for begin in range(0, len(rows), each):
-        some, name = rows[begin : begin + each], f"chunk-0-{len(chunks)}.bin"
-        data = chunk_of([b""] * len(some)) + arrow_of(some, **options)
-        (folder / name).write_bytes(data)
-        chunks.append({"chunk_bytes": len(data), "chunk_size": len(some), "dim": None, "filename": name})
-    write_index(folder, chunks, shape)
-    return folder
-
-
-def zstd(data: bytes) -> bytes:
-    return pyarrow.Codec("zstd").compress(data, asbytes=True)
-
-
-def frames_of(items: list[bytes], each: int = 7) -> bytes:
-    offsets = np.cumsum([0, *map(len, items)]).astype("<u4")
-    packed = [(first, items[first : first + each]) for first in range(0, len(items), each)]
-    at = 24 + 4 * (len(items) + 1) + 24 * len(packed)
-    table, bodies = b"", b""
-    for first, some in packed:
-        body = zstd(b"".join(some))
-        table += struct.pack("<IIQII", first, len(some), at + len(bodies), len(body), len(b"".join(some)))
-        bodies += body
-    return struct.pack("<8sHHIII", b"LDFZ01\0\0", 1, 0, len(items), each, len(packed)) + offsets.tobytes() + table + bodies
-
-
-PACKS = {
-    "zstd": (lambda items: zstd(chunk_of(items)), {"compression": "zstd"}),
-    "frames": (frames_of, {"compression": "zstd:5", "compression_level": "batch"}),
-    "samples": (lambda items: chunk_of([zstd(item) for item in items]), {"compression": "zstd", "compression_level": "sample"}),
-}
-
-
-def write_packed(folder: pathlib.Path, kind: str, samples, shape, each: int = 17) -> pathlib.Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    pack, config = PACKS[kind]
-    chunks = []
-    for begin in range(0, len(samples), each):
-        items = [item_of(values) for values in samples[begin : begin + each]]
-        name = f"chunk-0-{len(chunks)}{'.zstd' if kind == 'zstd' else ''}.bin"
-        (folder / name).write_bytes(pack(items))
-        size = len(chunk_of(items) if kind == "zstd" else pack(items))
-        chunks.append({"chunk_bytes": size, "chunk_size": len(items), "dim": None, "filename": name})
-    write_index(folder, chunks, shape, **config)
-    return folder
-
-
-@pytest.mark.parametrize("kind", PACKS)
-def test_compressed_chunks(tmp_path, fresh_cache, kind):
-    folder = write_packed(tmp_path / kind, kind, SAMPLES, SHAPE)
-    dataset = leat.Dataset(folder)
-    assert [found["image"] for found in dataset] == [each[0] for each in SAMPLES]
-    assert [found["label"] for found in dataset] == list(range(-30, 30))
-
-
-@pytest.mark.parametrize("kind", [*PACKS, "arrow"])
-def test_each_packed_chunk_is_read_about_once(tmp_path, fresh_cache, serve, kind):
-    rng = np.random.default_rng(5)
-    rows = [{"raw": rng.bytes(20_000), "n": number} for number in range(240)]
-    shape = {"raw": "bytes", "n": "int"}
-    if kind == "arrow":
-        folder = write_arrow(tmp_path / "bucket", rows, shape, each=20)
-    else:
-        samples = [(row["raw"], struct.pack("<q", row["n"])) for row in rows]
-        folder = write_packed(tmp_path / "bucket", kind, samples, shape, each=20)
-    served = serve(folder)
-    dataset = leat.Dataset(served.url, **served.options)
-    found = []
-    for world in (1, 2, 8):
-        served.reset()
-        seen, hashes = [], 0
-        for rank in range(world):
-            with leat.Loader(
-                dataset, global_batch_size=24, shuffle=True, ids=True, output="numpy", epochs=1, fields=("raw", "n", "index"),
-                rank=rank, world_size=world,
-            ) as loader:  # fmt: skip
-                for raws, numbers, index, *_ in loader:
-                    assert numbers.tolist() == index.tolist()
-                    assert [raw.tobytes() for raw in raws] == [rows[number]["raw"] for number in index]
-                    seen += index.tolist()
-                hashes += int(loader.stats()[-1]["content_hash"], 16)
-        found.append((sorted(seen), hashes % 2**128))
-        assert served.counters()["get"] <= 12 * world, world
-    assert found[0] == found[1] == found[2] and found[0][0] == list(range(240))
-    path = next(folder.glob("chunk-0-3*"))
-    path.write_bytes(path.read_bytes()[::-1])
-    with pytest.raises(leat.Corrupt, match=r"chunk-0-3"):
-        list(leat.Dataset.litdata(served.url, **served.options))
-
-
-ROWS = [{"a": number, "b": {"c": "é" * (number % 3), "d": [1] * (number % 4)}, "e": number / 2, "f": bytes(number % 5)}
-        for number in range(60)]  # fmt: skip
-ROW_SHAPE = {"a": "int", "b": {"c": "str", "d": "json"}, "e": "float", "f": "bytes"}
-
-
-def write_damaged(folder: pathlib.Path, kind: str) -> pathlib.Path:
-    if kind == "arrow":
-        return write_arrow(folder, ROWS, ROW_SHAPE, each=40)
-    if kind == "arrow-zstd":
-        return write_arrow(folder, ROWS, ROW_SHAPE, each=40, options=pyarrow.ipc.IpcWriteOptions(compression="zstd"))
-    return write_packed(folder, kind, SAMPLES, SHAPE)
-
-
-@pytest.mark.parametrize("kind", [*PACKS, "arrow", "arrow-zstd"])
-def test_packed_chunks_that_are_damaged(tmp_path, fresh_cache, kind):
-    folder = write_damaged(tmp_path / kind, kind)
-    path = next(folder.glob("chunk-0-1*"))
-    whole = path.read_bytes()
-    index = _litdata.parse((folder / "index.json").read_bytes(), "index.json")
-    names = frozenset(leaf.name for leaf in index.leaves)
-
-    def places_in(data: bytes) -> list:
-        made = _litdata_packed.unpack(kind.partition("-")[0], data, 10 * MIB, index.leaves, names)
-        return _litdata_chunks.scan_chunk(
-            index.chunks[1], len(made), index.leaves, index.leaves, lambda at, length: made[at : at + length]
-        )
-
-    good = places_in(whole)
-    for size in {*range(0, min(len(whole), 200)), *range(0, len(whole), 71), *range(len(whole) - 40, len(whole))}:
-        with pytest.raises(leat.Corrupt):
-            places_in(whole[:size])
-    rng = np.random.default_rng(1)
-    caught = 0
-    for place in [*range(min(len(whole), 400)), *rng.integers(len(whole), size=1000), *range(len(whole) - 400, len(whole))]:
-        spoilt = bytearray(whole)
-        spoilt[place] ^= 1 << rng.integers(8)
-        try:  # Values have no checksums, and may be anything; what says where they lie may not.
-            found = places_in(bytes(spoilt))
-        except (leat.Corrupt, leat.InvalidArgument):
-            caught += 1
-        else:
-            assert len(found) == len(good) and all(len(lengths) == index.chunks[1].samples for _, lengths in found), place
-    assert caught > 100
-    for data in (b"", whole[:30], whole[: len(whole) // 2], whole[:-1], b"x" + whole[1:]):
-        path.write_bytes(data)
-        if kind != "zstd":
-            change_index(folder, lambda index, data=data: index["chunks"][1].update(chunk_bytes=len(data)))
-        with pytest.raises(leat.Corrupt, match="chunk-0-1"):
-            leat.Dataset.litdata(folder, refresh="always")
-
-
-@pytest.mark.parametrize("kind", PACKS)
-def test_no_more_is_made_than_is_said(kind):
-    bomb = bytes(50 * MIB)
-    data = PACKS[kind][0]([bomb])
-    assert len(data) < 100_000
-    assert _litdata_packed.unpack(kind, data, len(bomb) + 12, [], frozenset()) == chunk_of([bomb])
-    tracemalloc.start()
-    with pytest.raises(leat.Corrupt):
-        _litdata_packed.unpack(kind, data, 1000, [], frozenset())
-    assert tracemalloc.get_traced_memory()[1] < 10 * MIB
-    tracemalloc.stop()
-
-
-def test_arrow_tables(tmp_path, fresh_cache, monkeypatch):
-    folder = write_arrow(tmp_path / "arrow", ROWS, ROW_SHAPE, each=40)
-    dataset = leat.Dataset(folder)
-    assert list(dataset.fields) == ["a", "b.c", "b.d", "e", "f"]
-    for number, found in enumerate(dataset):
-        assert (found["a"], found["e"], found["f"]) == (number, number / 2, ROWS[number]["f"])
-        assert (found["b.c"].decode(), json.loads(found["b.d"])) == tuple(ROWS[number]["b"].values())
-    with leat.Loader(
-        folder, batch_size=6, shuffle=True, epochs=1, fields=("a", "b.d", "b.c"), output="numpy",
-        ops=[ParseJson("", field="b.d", ragged=True), ParseText("b.c")],
-    ) as loader:  # fmt: skip
-        for wholes, lists, texts in loader:
-            assert [each.tolist() for each in lists] == [[1] * (number % 4) for number in wholes]
-            assert texts == ["é" * (number % 3) for number in wholes]
-    monkeypatch.setattr(_litdata_packed, "MOST_PACKED_BYTES", 1000)
-    with pytest.raises(leat.InvalidArgument, match="chunk-0-0.bin.*chunk_bytes="):
-        leat.Dataset.litdata(folder, refresh="always")
-
-
-def test_arrow_tables_with_gaps(tmp_path, fresh_cache):
-    rows = [{"a": 1, "b": "x"}, {"a": 2, "b": None}, {"a": 3}]
-    folder = write_arrow(tmp_path / "arrow", rows, {"a": "int", "b": "str"})
-    with pytest.raises(leat.InvalidArgument, match=r"chunk-0-0\.bin: sample 1 has no 'b' \(null\); choose other fields"):
-        leat.Dataset(folder)
-    assert [found["a"] for found in leat.Dataset.litdata(folder, fields=["a"])] == [1, 2, 3]
-    other = write_arrow(tmp_path / "other", [{"a": 1.5}], {"a": "int"})
-    with pytest.raises(leat.InvalidArgument, match="sample 0 has a 'a' that is no int"):
-        leat.Dataset(other)
-    assert list(leat.Dataset.litdata(folder, fields=["a"]).fields) == ["a"]
-
-
-def test_an_arrow_table_behind_samples_is_left_alone(folder):
-    path = folder / "chunk-0-1.bin"
-    samples = path.read_bytes()
-    path.write_bytes(samples + arrow_of(ROWS[:17]))
-    change_index(folder, lambda index: index["chunks"][1].update(chunk_bytes=path.stat().st_size))
-    assert [found["label"] for found in leat.Dataset(folder)] == list(range(-30, 30))
-    table = arrow_of(ROWS[:17])
-    for behind in (table[:-1] + b"x", b"more" + table, b"more"):
-        path.write_bytes(samples + behind)
-        change_index(folder, lambda index: index["chunks"][1].update(chunk_bytes=path.stat().st_size))
-        with pytest.raises(leat.Corrupt, match=r"chunk-0-1\.bin.*no Arrow table"):
-            leat.Dataset.litdata(folder, refresh="always")
 
 
 def test_an_index_is_read_in_a_moment_whatever_it_claims():
