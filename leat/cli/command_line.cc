@@ -131,8 +131,9 @@ ExitCode run_command_line(std::vector<std::string> words,
     return ExitCode::kWrongUsage;
   }
   if (const Command* command = taker_of_words(words.front(), groups)) {
-    return run([&](CommandContext& own) { return command->take_words(words, own); },
-               context);
+    return run(
+        [&](CommandContext& own) { return command->take_words(words, own); },
+        context);
   }
   CLI::App app("Feeds deep-learning training straight from object storage.",
                "leat");

@@ -24,8 +24,8 @@ namespace {
 class Place {
  public:
   Place(const std::string& url, const StoreOptions& options)
-      : opened_(value_or_raise(
-            open_store(url, options, process_env(), nullptr))) {}
+      : opened_(
+            value_or_raise(open_store(url, options, process_env(), nullptr))) {}
 
   void write(const std::string& name, const py::buffer& data) {
     const py::buffer_info info = data.request();
@@ -46,17 +46,15 @@ class Place {
 
   /// The size of an object; None: there is none of this name.
   std::optional<std::uint64_t> size(const std::string& name) {
-    return run_interruptibly(
-        [&](const std::stop_token& stop)
-            -> Result<std::optional<std::uint64_t>> {
-          const Result<ObjectInfo> found =
-              opened_.store->stat(key_of(name), stop);
-          if (found) return found->size_bytes;
-          if (found.error().code() != ErrorCode::kNotFound) {
-            return found.error();
-          }
-          return std::nullopt;
-        });
+    return run_interruptibly([&](const std::stop_token& stop)
+                                 -> Result<std::optional<std::uint64_t>> {
+      const Result<ObjectInfo> found = opened_.store->stat(key_of(name), stop);
+      if (found) return found->size_bytes;
+      if (found.error().code() != ErrorCode::kNotFound) {
+        return found.error();
+      }
+      return std::nullopt;
+    });
   }
 
   std::string url_of(const std::string& name) const {

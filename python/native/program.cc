@@ -223,7 +223,8 @@ class ProgramRunner {
   std::vector<ScratchRef> idle_;  // Guarded by mutex_.
 };
 
-/// The name and the parameters, as JSON, of each op in "decode_image,resize:224".
+/// The name and the parameters, as JSON, of each op in
+/// "decode_image,resize:224".
 std::vector<std::pair<std::string, std::string>> ops_of_words(
     const std::string& text) {
   std::vector<std::pair<std::string, std::string>> all;
