@@ -143,12 +143,13 @@ def settings(work: Workload, root: pathlib.Path, out: pathlib.Path, way: str, wo
         "dataset.num_subfolders_train": 0, "dataset.record_length": work.size, "dataset.record_length_resize": 4096,
         "reader.data_loader": "pytorch", "reader.batch_size": work.batch, "reader.file_shuffle": "off",
         "reader.sample_shuffle": "off" if work.kind == "rows" else "seed", "reader.read_threads": workers,
-        "reader.prefetch_size": 2 * workers, "train.epochs": work.epochs, "train.computation_time": work.step / work.fraction,
+        "reader.prefetch_size": 2 * workers, "train.epochs": work.epochs,
+        "train.computation_time": work.step / work.fraction,
         "output.folder": out, "metric.au": work.target / 100,
     }  # fmt: skip
     if way == "Leat":
-        told.update({"reader.data_loader_classname": "dlio_plugins.LeatLoader", "reader.data_loader_sampler": "iterative",
-                     "reader.read_threads": 0})  # fmt: skip
+        told["reader.data_loader_classname"] = "dlio_plugins.LeatLoader"
+        told.update({"reader.data_loader_sampler": "iterative", "reader.read_threads": 0})
     else:
         told["reader.reader_classname"] = f"dlio_plugins.{READERS[way]}"
     return [f"++workload.{key}={value}" for key, value in told.items()] + [f"hydra.run.dir={out}"]
@@ -162,9 +163,11 @@ def run_dlio(python: pathlib.Path, work: Workload, root: pathlib.Path, way: str,
         (out / "tally").mkdir()
         bucket.reset_counters()
         paths = [str(ROOT / "bench"), *filter(None, [os.environ.get("PYTHONPATH")])]
-        variables = {**os.environ, **bucket.env(), "PYTHONPATH": os.pathsep.join(paths), "DLIO_TALLY": str(out / "tally"),
-                     "DLIO_KIND": work.kind, "DLIO_URL": "s3://data/train", "DLIO_ROOT": str(root), "OMP_NUM_THREADS": "1",
-                     "DFTRACER_ENABLE": "0", "LOCAL_WORLD_SIZE": str(ranks), "LEAT_CACHE_DIR": str(root / "cache")}  # fmt: skip
+        variables = {
+            **os.environ, **bucket.env(), "PYTHONPATH": os.pathsep.join(paths), "DLIO_TALLY": str(out / "tally"),
+            "DLIO_KIND": work.kind, "DLIO_URL": "s3://data/train", "DLIO_ROOT": str(root), "OMP_NUM_THREADS": "1",
+            "DFTRACER_ENABLE": "0", "LOCAL_WORLD_SIZE": str(ranks), "LEAT_CACHE_DIR": str(root / "cache"),
+        }  # fmt: skip
         command = [str(python.parent / "mpiexec"), "-n", str(ranks), str(python), "-m", "dlio_benchmark.main",
                    *settings(work, root, out, way, workers, ranks)]  # fmt: skip
         process = subprocess.Popen(command, env=variables, cwd=out, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -182,7 +185,7 @@ def run_dlio(python: pathlib.Path, work: Workload, root: pathlib.Path, way: str,
         brought = tuple(sum(column) for column in zip(*tallies))
         wanted = tuple(work.epochs * part for part in expected)
         if (*brought[:2], brought[2] % 2**64) != (*wanted[:2], wanted[2] % 2**64):
-            return {"failed": f"brought {brought[:2]} samples and bytes, and not the {wanted[:2]} of the files, or others"}
+            return {"failed": f"brought {brought[:2]} samples and bytes, or others than the {wanted[:2]} of the files"}
         metric = json.loads((out / "summary.json").read_text())["metric"]
         counted = bucket.counters()
         seconds = brought[0] / metric["train_throughput_mean_samples_per_second"]
@@ -223,11 +226,12 @@ def bench(name: str, work: Workload, args: argparse.Namespace, python: pathlib.P
     return rows_of(name, work, args.ranks, ways, found)
 
 
-def rows_of(name: str, work: Workload, ranks: int, ways: dict[str, int], found: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def rows_of(name: str, work: Workload, ranks: int, ways: dict[str, int],
+            found: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:  # fmt: skip
     rows = []
     for way, results in found.items():
-        row: dict[str, Any] = {"workload": name, "way": way, "ranks": ranks, "fraction": str(work.fraction), "workers": ways[way],
-                               "target": work.target}  # fmt: skip
+        row: dict[str, Any] = {"workload": name, "way": way, "ranks": ranks, "fraction": str(work.fraction),
+                               "workers": ways[way], "target": work.target}  # fmt: skip
         failed = next((result["failed"] for result in results if "failed" in result), None)
         if failed is None:
             row["au"], row["±"] = spread([result["au"] for result in results])

@@ -25,7 +25,7 @@ from torch import nn
 
 CLIENTS = 200
 A_ROUND = 20
-EPOCHS = 2  # A client's own, each time that it is drawn.
+EPOCHS = 5  # A client's own, each time that it is drawn.
 
 
 def deal(folder: pathlib.Path) -> None:
@@ -50,7 +50,7 @@ def deal(folder: pathlib.Path) -> None:
 def train_client(network: nn.Module, part: leat.Dataset, number: int) -> dict[str, torch.Tensor]:
     """The weights after the client trained a copy of `network`."""
     network = copy.deepcopy(network)
-    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.3)
     with leat.Loader(
         part,
         batch_size=4,

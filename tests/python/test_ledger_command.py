@@ -32,7 +32,8 @@ def report(tmp_path):
     for number in range(60):
         (tmp_path / "data" / f"{number:03}").write_bytes(bytes(1000))
     told = run("bench", str(tmp_path / "data"), "--json", "--global-batch-size", "10", "--step-time", "20ms",
-               "--core-watts", "25", "--memory-watts", "10", "--grid", "DEU", LEAT_CACHE_DIR=str(tmp_path / "cache"))  # fmt: skip
+               "--core-watts", "25", "--memory-watts", "10", "--grid", "DEU",
+               LEAT_CACHE_DIR=str(tmp_path / "cache"))  # fmt: skip
     (tmp_path / "run.json").write_text(told)
     return tmp_path / "run.json"
 
@@ -53,8 +54,9 @@ def test_a_bench_tells_its_energy_and_says_if_it_is_modelled(report) -> None:
 
 def test_without_a_grid_nothing_is_said_about_co2(report, tmp_path) -> None:
     variables = {name: value for name, value in os.environ.items() if name != "LEAT_GRID"}
-    done = subprocess.run([testing.find_binary(), "bench", str(tmp_path / "data"), "--json", "--global-batch-size", "10"],
-                          capture_output=True, text=True, timeout=60, check=True, env=variables)  # fmt: skip
+    done = subprocess.run([testing.find_binary(), "bench", str(tmp_path / "data"), "--json",
+                           "--global-batch-size", "10"], capture_output=True, text=True, timeout=60, check=True,
+                          env=variables)  # fmt: skip
 
     assert not {"co2_grams", "grid", "grams_per_kwh"} & set(json.loads(done.stdout)["ledger"])
 
