@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "leat/dataset/catalogue.h"
 #include "leat/store/list_all.h"
 
 namespace leat {

@@ -142,6 +142,7 @@ TEST(SelectionTest, NamesAreAskedForWhereNothingHasToBeListed) {
 TEST(SelectionTest, FilesAreToldFromFoldersByTheirEnds) {
   EXPECT_TRUE(is_named_as_file("a/0000.tar"));
   EXPECT_TRUE(is_named_as_file("a/X.JPG"));
+  EXPECT_TRUE(is_named_as_file("a/sim.h5"));
   EXPECT_FALSE(is_named_as_file("a/imagenet-v1.0"));
   EXPECT_FALSE(is_named_as_file("a/train"));
 }

@@ -255,9 +255,9 @@ def test_what_cannot_be_meant(folder, given, says):
 
 
 def make_large(folder: pathlib.Path, kind: str) -> int:
-    """96 MB in chunks of about 1 MiB; gives the bytes that are stored."""
-    images = np.random.default_rng(5).integers(0, 256, (1536, 256, 256), np.uint8)
-    labels = np.arange(1536)
+    """252 MB in chunks of about 1 MiB; gives the bytes that are stored."""
+    images = np.random.default_rng(5).integers(0, 256, (3840, 256, 256), np.uint8)
+    labels = np.arange(3840)
     if kind == "hdf5":
         with h5py.File(folder / "sim.h5", "w") as file:
             file.create_dataset("image", data=images, chunks=(16, 256, 256), compression="lzf", fletcher32=True)
@@ -297,16 +297,19 @@ def test_any_number_of_ranks_reads_each_chunk_about_once(folder, serve, kind, na
         found[world] = [sorted(step) for step in steps], hashes % 2**128
         counters = served.counters()
         assert counters["get"] <= 1.3 * size / (8 * MIB) + world, (world, counters)
-        assert counters["bytes"] <= 1.1 * size, (world, counters)
-    assert len(found[1][0]) == 32 and found[2] == found[1] and found[8] == found[1]
+        # Ranks read some runs together, at the ends of their lanes.
+        assert counters["bytes"] <= 1.05 * size + 2 * (world > 1) * world * 10 * MIB, (world, counters)
+    assert len(found[1][0]) == 80 and found[2] == found[1] and found[8] == found[1]
 
 
-def test_a_store_that_throttles_changes_nothing(folder, serve):
+def test_a_store_that_throttles_changes_nothing(folder, serve, monkeypatch):
+    monkeypatch.setattr(_array_plan, "_MOST_RUN_BYTES", 20_000)  # So there are many requests.
+    monkeypatch.setattr(_array_plan, "_UNIT_BYTES", 1)
     array = numbers((400, 32, 32))
     with h5py.File(write(folder / "bucket" / "x.h5", b""), "w") as file:
         file.create_dataset("a", data=array, chunks=(20, 32, 32), compression="gzip", shuffle=True)
     hashes = {}
-    for most_gets in (None, 20):
+    for most_gets in (None, 5):
         served = serve(folder / "bucket", **({"most_gets": most_gets} if most_gets else {}))
         dataset = leat.Dataset.array(f"{served.url}/x.h5", **served.options)
         with leat.Loader(dataset, batch_size=20, shuffle=True, epochs=1, output="numpy", fields=("a", "index")) as loader:

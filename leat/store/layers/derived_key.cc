@@ -114,13 +114,12 @@ std::string DerivedKey::text() const {
   if (!also.empty()) text += ';';
   for (const Range& range : also) {
     const std::string& other = range.source.empty() ? source : range.source;
-    const auto common =
-        std::ranges::mismatch(source, other).in1 - source.begin();
+    const auto common = static_cast<std::size_t>(
+        std::ranges::mismatch(source, other).in1 - source.begin());
     text += std::to_string(range.offset) + ';' +
             std::to_string(range.length_bytes) + ';' + as_hex(range.etag) +
-            ';' +
-            std::to_string(source.size() - static_cast<std::size_t>(common)) +
-            ';' + as_hex(std::string_view(other).substr(common)) + ';';
+            ';' + std::to_string(source.size() - common) + ';' +
+            as_hex(std::string_view(other).substr(common)) + ';';
   }
   return text;
 }
