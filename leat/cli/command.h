@@ -4,7 +4,9 @@
 
 #include <functional>
 #include <iosfwd>
+#include <span>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,15 +25,19 @@ struct CommandContext {
   std::stop_token stop;
 };
 
-/// One file each in cli/, one name each in main.cc.
+/// One file each in cli/, one name each in main.cc. It has one of the two
+/// functions.
 ///
 /// `add` declares options on `app` (with an example in the footer) and returns
 /// what runs if the command was chosen. An Error of kInvalidArgument exits with
-/// 2, any other with 1, after its message went to `err`.
+/// 2, any other with 1, after its message went to `err`. `take_words` gets the
+/// words of the command line as they are, the command's name first.
 struct Command {
   std::string_view name;
   std::string_view summary;
-  std::function<Result<void>(CommandContext&)> (*add)(CLI::App& app);
+  std::function<Result<void>(CommandContext&)> (*add)(CLI::App& app) = nullptr;
+  Result<void> (*take_words)(std::span<const std::string> words,
+                             CommandContext& context) = nullptr;
 };
 
 /// Commands that serve one purpose, in the order in which they are told of.

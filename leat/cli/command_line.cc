@@ -84,6 +84,19 @@ ExitCode print_overview(std::span<const CommandGroup> groups,
   return written(ExitCode::kDone, context);
 }
 
+/// The command of that name that takes its words as they are, or null.
+const Command* taker_of_words(const std::string& name,
+                              std::span<const CommandGroup> groups) {
+  for (const CommandGroup& group : groups) {
+    for (const Command* command : group.commands) {
+      if (name == command->name && command->take_words != nullptr) {
+        return command;
+      }
+    }
+  }
+  return nullptr;
+}
+
 /// Why the first word is no beginning, or nothing if it is one.
 std::string why_no_command(const std::string& first,
                            std::span<const CommandGroup> groups) {
@@ -117,6 +130,11 @@ ExitCode run_command_line(std::vector<std::string> words,
     context.err << "leat: " << why << '\n';
     return ExitCode::kWrongUsage;
   }
+  if (const Command* command = taker_of_words(words.front(), groups)) {
+    return run(
+        [&](CommandContext& own) { return command->take_words(words, own); },
+        context);
+  }
   CLI::App app("Feeds deep-learning training straight from object storage.",
                "leat");
   app.set_version_flag("--version", "leat " LEAT_VERSION);
@@ -127,6 +145,7 @@ ExitCode run_command_line(std::vector<std::string> words,
       CLI::App* sub = app.add_subcommand(std::string(command->name),
                                          std::string(command->summary));
       sub->group(std::string(group.purpose));
+      if (command->add == nullptr) continue;
       choices.push_back({sub, command->add(*sub)});
     }
   }

@@ -23,6 +23,16 @@ std::function<Result<void>(CommandContext&)> add_echo(CLI::App& app) {
 
 const Command kEcho{.name = "echo", .summary = "say it", .add = add_echo};
 
+Result<void> print_words(std::span<const std::string> words,
+                         CommandContext& context) {
+  for (const std::string& word : words) context.out << '<' << word << '>';
+  if (words.size() == 1) return Error(ErrorCode::kInvalidArgument, "no words");
+  return {};
+}
+
+const Command kTaker{
+    .name = "take", .summary = "take it", .take_words = print_words};
+
 struct Outcome {
   ExitCode code;
   std::string out;
@@ -34,7 +44,7 @@ Outcome run(std::vector<std::string> words) {
   std::ostringstream err;
   CommandContext context{
       .out = out, .err = err, .env = fake_env({}), .stop = {}};
-  const std::vector<CommandGroup> commands{{"Make a noise", {&kEcho}}};
+  const std::vector<CommandGroup> commands{{"Make a noise", {&kEcho, &kTaker}}};
   const ExitCode code = run_command_line(std::move(words), commands, context);
   return {code, out.str(), err.str()};
 }
@@ -45,6 +55,15 @@ TEST(CommandLineTest, RunsTheCommandItNames) {
   EXPECT_EQ(outcome.code, ExitCode::kDone);
   EXPECT_EQ(outcome.out, "hello\n");
   EXPECT_EQ(outcome.err, "");
+}
+
+TEST(CommandLineTest, ACommandMayTakeItsWordsAsTheyAre) {
+  EXPECT_EQ(run({"take", "--help", "echo", "--", "-x"}).out,
+            "<take><--help><echo><--><-x>");
+  EXPECT_EQ(run({"take"}).code, ExitCode::kWrongUsage);
+  EXPECT_EQ(run({"take"}).err, "leat: no words\n");
+  EXPECT_NE(run({}).out.find("take it"), std::string::npos);
+  EXPECT_NE(run({"--help"}).out.find("take it"), std::string::npos);
 }
 
 TEST(CommandLineTest, HelpGoesToStandardOutputAndIsNoFailure) {

@@ -28,6 +28,8 @@ def main() -> None:
         program = command_path()
     except FileNotFoundError as error:
         sys.exit(f"leat: {error}")
+    # Commands that are written in Python run here.
+    os.environ.setdefault("LEAT_PYTHON", sys.executable)
     # Found by this interpreter, which may have botocore; the program asks none.
     os.environ.setdefault("LEAT_CREDENTIAL_HELPER", helper_command())
     os.execv(program, ["leat", *sys.argv[1:]])

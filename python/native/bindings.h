@@ -7,6 +7,7 @@ namespace leat {
 void bind_dataset(pybind11::module_& module);
 void bind_loader(pybind11::module_& module);
 void bind_packing(pybind11::module_& module);
+void bind_place(pybind11::module_& module);
 void bind_peers(pybind11::module_& module);
 void bind_program(pybind11::module_& module);
 void bind_log(pybind11::module_& module);

@@ -23,6 +23,7 @@ PYBIND11_MODULE(_native, module) {
   leat::bind_dataset(module);
   leat::bind_loader(module);
   leat::bind_packing(module);
+  leat::bind_place(module);
   leat::bind_peers(module);
   leat::bind_log(module);
   leat::bind_lateness(module);

@@ -1,6 +1,7 @@
 // A chain of ops over bytes at hand, without a loader: leat.ops.Chain.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <algorithm>
 #include <memory>
@@ -222,6 +223,17 @@ class ProgramRunner {
   std::vector<ScratchRef> idle_;  // Guarded by mutex_.
 };
 
+/// The name and the parameters, as JSON, of each op in
+/// "decode_image,resize:224".
+std::vector<std::pair<std::string, std::string>> ops_of_words(
+    const std::string& text) {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const OpSpec& spec : value_or_raise(parse_ops(text))) {
+    all.emplace_back(spec.name, spec.params_json);
+  }
+  return all;
+}
+
 }  // namespace
 
 void bind_program(py::module_& module) {
@@ -233,6 +245,7 @@ void bind_program(py::module_& module) {
            py::arg("epoch"), py::arg("sample"))
       .def("drawn", &ProgramRunner::drawn, py::arg("data"), py::arg("seed"),
            py::arg("epoch"), py::arg("sample"));
+  module.def("ops_of_words", &ops_of_words, py::arg("text"));
   module.def("ops_help", &ops_help, "The table of ops, as text.");
 }
 

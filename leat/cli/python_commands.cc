@@ -1,0 +1,101 @@
+// leat diff, leat pack, leat show    Commands of the Python package: this
+// program becomes an interpreter that runs them.
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "leat/cli/commands.h"
+
+namespace leat {
+namespace {
+
+using Path = std::filesystem::path;
+
+// Nothing is imported from the working folder, whose data may be called
+// "leat" or "numpy".
+constexpr const char* kProgram =
+    "import sys; sys.path[:] = [place for place in sys.path if place]; "
+    "from leat._commands import main; main()";
+
+/// The folder that holds the package of this program, in a build tree or in a
+/// wheel; nullopt if it is elsewhere.
+std::optional<Path> package_root() {
+  std::error_code failed;
+  const Path program = std::filesystem::read_symlink("/proc/self/exe", failed);
+  const Path above = program.parent_path().parent_path();
+  if (std::filesystem::exists(above / "_commands.py", failed)) {
+    return above.parent_path();
+  }
+  if (std::filesystem::exists(above / "python/leat/_commands.py", failed)) {
+    return above / "python";
+  }
+  return std::nullopt;
+}
+
+/// main() blocks signals for a thread of this program, which ends now.
+void give_signals_back() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_UNBLOCK, &all, nullptr);
+  std::signal(SIGPIPE, SIG_DFL);
+}
+
+Result<void> become_python(std::span<const std::string> words,
+                           CommandContext& context) {
+  // The console script of the package names its own interpreter.
+  const auto named = value_of(context.env, "LEAT_PYTHON");
+  const std::string python = named.value_or("python3");
+  if (const auto root = package_root(); root && !named) {
+    const auto others = value_of(context.env, "PYTHONPATH");
+    const std::string places =
+        root->string() + (others ? ":" + *others : std::string());
+    ::setenv("PYTHONPATH", places.c_str(), 1);
+  }
+  std::vector<std::string> all = {python, "-c", kProgram};
+  all.insert(all.end(), words.begin(), words.end());
+  std::vector<char*> arguments;
+  arguments.reserve(all.size() + 1);
+  for (std::string& word : all) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  context.out.flush();
+  give_signals_back();
+  ::execvp(python.c_str(), arguments.data());
+  return Error(ErrorCode::kNotFound,
+               fmt::format("leat {} is written in Python, and {} cannot be "
+                           "started ({}); name an interpreter in LEAT_PYTHON",
+                           words.front(), python,
+                           std::generic_category().message(errno)));
+}
+
+}  // namespace
+
+const Command kDiffCommand{
+    .name = "diff",
+    .summary = "tell which samples two datasets do not share",
+    .take_words = &become_python,
+};
+
+const Command kPackCommand{
+    .name = "pack",
+    .summary = "write the samples of a dataset as shards",
+    .take_words = &become_python,
+};
+
+const Command kShowCommand{
+    .name = "show",
+    .summary = "make a page of samples, as they are and as ops make them",
+    .take_words = &become_python,
+};
+
+}  // namespace leat

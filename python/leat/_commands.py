@@ -1,0 +1,97 @@
+"""The commands of `leat` that are written in Python; the program itself starts them."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from leat.errors import Error, InvalidArgument
+
+_PLACES = {"diff": "leat._diff", "pack": "leat._shards", "show": "leat._show._command"}
+"""The module of each command: it has `add(parser)`, and `run(options)`."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Refuses wrong usage in one line, as the program's other commands do."""
+
+    def error(self, message: str) -> NoReturn:
+        """Prints the line and ends with 2."""
+        self.exit(2, f"leat: {message}; see {self.prog} --help\n")
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    """The options that say how to reach a store."""
+    group = parser.add_argument_group("how to reach the store")
+    group.add_argument("--endpoint-url", metavar="URL", help="the endpoint, for stores that are not AWS's")
+    group.add_argument("--region", metavar="NAME", help="the region of the bucket")
+    group.add_argument("--profile", metavar="NAME", help="the profile of AWS's files")
+    group.add_argument("--no-sign-request", action="store_true", help="ask without credentials, of public buckets")
+
+
+def add_source(parser: argparse.ArgumentParser, meaning: str, *, several: bool = False) -> None:
+    """The dataset, and the options that say how to read it."""
+    parser.add_argument("url", metavar="URL", nargs="+" if several else None, help=meaning)
+    group = parser.add_argument_group("what lies there, if it does not tell by itself")
+    group.add_argument("--manifest", metavar="NAME=COLUMN", action="append", default=[],
+                       help="a table: the field NAME has the objects, or the values, of COLUMN; may be repeated")  # fmt: skip
+    group.add_argument("--tokens", metavar="DTYPE:SEQ_LEN", help="windows of tokens, such as uint16:2049")
+    group.add_argument("--megatron", action="store_true", help="a corpus of Megatron-LM, .bin and .idx")
+
+
+def source_of(options: argparse.Namespace, store: Any) -> Any:
+    """The dataset that the options name.
+
+    Raises:
+        leat.InvalidArgument: options that do not go together.
+    """
+    from leat._dataset import Dataset
+
+    several = isinstance(options.url, list) and len(options.url) > 1
+    url = options.url[0] if isinstance(options.url, list) and not several else options.url
+    if bool(options.manifest) + bool(options.tokens) + options.megatron > 1:
+        raise InvalidArgument("--manifest, --tokens and --megatron: URL is one of these")
+    if options.manifest:
+        pairs = [word.partition("=") for word in options.manifest]
+        for word, (name, _, column) in zip(options.manifest, pairs):
+            if not name or not column:
+                raise InvalidArgument(f"--manifest {word}: write NAME=COLUMN")
+        return Dataset.from_manifest(url, fields={name: column for name, _, column in pairs}, storage_options=store)
+    if options.tokens:
+        dtype, _, length = options.tokens.partition(":")
+        if not length.isdecimal():
+            raise InvalidArgument(f"--tokens {options.tokens}: write DTYPE:SEQ_LEN, such as uint16:2049")
+        return Dataset.tokens(url, dtype=dtype, seq_len=int(length), storage_options=store)
+    return Dataset.megatron(url, storage_options=store) if options.megatron else Dataset(url, storage_options=store)
+
+
+def store_of(options: argparse.Namespace) -> dict[str, Any]:
+    """The options, as `storage_options=` takes them."""
+    named = ("endpoint_url", "region", "profile", "no_sign_request")
+    return {name: getattr(options, name) for name in named if getattr(options, name)}
+
+
+def run(words: Sequence[str]) -> int:
+    """Runs a command, whose name is the first word; returns the exit code: 0, 1, or 2 for wrong usage."""
+    name, *rest = words
+    command = importlib.import_module(_PLACES[name])
+    parser = Parser(prog=f"leat {name}", formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    command.add(parser)
+    options = parser.parse_args(rest)
+    try:
+        command.run(options)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("leat: stopped", file=sys.stderr)
+        return 1
+    except (Error, OSError) as error:
+        print(f"leat: {error}", file=sys.stderr)
+        return 2 if isinstance(error, InvalidArgument) else 1
+    return 0
+
+
+def main() -> None:
+    """For the program, whose words follow the interpreter's."""
+    sys.exit(run(sys.argv[1:]))
