@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from leat._mix import mix
     from leat._pack import Pack
     from leat._ragged import Ragged
+    from leat._show import show
     from leat._shuffle import Shuffle, WeightedSampler
     from leat._storage import StorageOptions
 
@@ -69,6 +70,7 @@ __all__ = [
     "errors",
     "mix",
     "ops",
+    "show",
     "testing",
     "trace",
 ]
@@ -89,6 +91,7 @@ _PLACES = {
     "StorageOptions": "_storage",
     "WeightedSampler": "_shuffle",
     "mix": "_mix",
+    "show": "_show",
 }
 
 

@@ -741,13 +741,17 @@ class Dataset:
             raise IndexError(f"sample {sample} of {len(self)}")
         return self._sample(number)
 
-    def _sample(self, number: int) -> dict[str, Any]:
+    def _sample(self, number: int, leave_out: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+        """A sample; of fields in `leave_out`, the values that stand there."""
         reader = self._readers.get(os.getpid())
         if reader is None:
             reader = self._readers[os.getpid()] = _native.SampleReader(self._native)
         values = dict(self._native.scalars(number))
         for index, (name, kind) in enumerate(self.fields.items()):
             if kind != "bytes":
+                continue
+            if name in leave_out:
+                values[name] = leave_out[name]
                 continue
             has_it = self._native.has_bytes(index, number)
             values[name] = reader.read(index, number) if has_it else None
