@@ -390,6 +390,18 @@ class Loader:
                 "load_state_dict()"
             )
 
+    def to_tf(self) -> Any:
+        """The loader as a tf.data.Dataset, for Keras too: each iteration is the next epoch."""
+        from leat._frameworks import to_tf
+
+        return to_tf(self)
+
+    def to_jax(self, sharding: Any) -> Any:
+        """Its batches as global arrays of jax, with this sharding, or with a dict's by field."""
+        from leat._frameworks import JaxBatches
+
+        return JaxBatches(self, sharding)
+
     def stats(self) -> list[dict[str, Any]]:
         """The time of training and its waits by cause: a dict for each of the last 256 epochs."""
         epochs = [json.loads(epoch) for epoch in self._native.stats()]
