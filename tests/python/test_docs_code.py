@@ -149,6 +149,13 @@ def test_how_to_segment_and_detect(bucket):
     run_page("howto/segmentation-and-detection.md")
 
 
+def test_how_to_look_before_you_train(bucket):
+    page: dict = {}
+    run_page("howto/look-before-you-train.md", into=page)
+
+    assert "RandomResizedCrop" in repr(page["ops"]) and pathlib.Path("chains.html").read_text().count("<article") == 3
+
+
 def test_how_to_read_tokens(bucket):
     pytest.importorskip("torch", reason="torch is not installed")
     page: dict = {}

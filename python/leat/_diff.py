@@ -1,0 +1,80 @@
+"""`leat diff`: the samples that are in one dataset and not in another, or differ."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from leat._dataset import Dataset
+from leat.errors import InvalidArgument
+
+_KINDS = ("added", "removed", "changed")
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    from leat._commands import add_store
+
+    parser.description = (
+        "Tells which samples B has and A lacks, which A has and B lacks, and which differ. It reads catalogues, and no "
+        "objects: a sample whose bytes changed and kept their number is not seen."
+    )
+    parser.add_argument("a", metavar="A", help="a dataset: a URL, a path or a pattern")
+    parser.add_argument("b", metavar="B", help="another one, or a later state of it")
+    parser.add_argument("--most", type=int, default=20, metavar="N", help="keys that are printed of each kind (20)")
+    parser.add_argument("--json", action="store_true", help="print JSON: the counts, and all keys")
+    add_store(parser)
+    parser.epilog = "Example:\n  leat diff s3://bucket/photos-v1 s3://bucket/photos-v2"
+
+
+def run(options: argparse.Namespace) -> None:
+    """Does it."""
+    from leat._commands import store_of
+
+    if options.most < 0:
+        raise InvalidArgument(f"--most {options.most}; it is 0 or more")
+    store: Any = store_of(options)
+    before, after = (Dataset(url, storage_options=store) for url in (options.a, options.b))
+    found = differences(before, after)
+    if options.json:
+        print(json.dumps({"samples": [len(before), len(after)], **found}))
+        return
+    for kind in _KINDS:
+        for key in found[kind][: options.most]:
+            print(f"{kind:8} {key!r}" if not key.isprintable() else f"{kind:8} {key}")
+        if len(found[kind]) > options.most:
+            print(f"{kind:8} … and {len(found[kind]) - options.most:,} more")
+    counts = ", ".join(f"{len(found[kind]):,} {kind}" for kind in _KINDS)
+    print(f"{len(before):,} samples, then {len(after):,}: {counts} (by lengths and columns; no object was read)")
+
+
+def differences(before: Dataset, after: Dataset) -> dict[str, list[str]]:
+    """The keys of samples that were added, removed and changed; a changed one has other lengths or values.
+
+    Raises:
+        leat.InvalidArgument: the fields differ.
+    """
+    if before.fields != after.fields:
+        raise InvalidArgument(
+            f"{before.url} has the fields {', '.join(before.fields)}, and {after.url} has {', '.join(after.fields)}: "
+            "nobody can tell whether a sample is the same"
+        )
+    old, new = _told(before), _told(after)
+    return {
+        "added": [key for key in new if key not in old],
+        "removed": [key for key in old if key not in new],
+        "changed": [key for key, what in new.items() if key in old and old[key] != what],
+    }
+
+
+def _told(dataset: Dataset) -> Mapping[str, tuple[Any, ...]]:
+    """All that the catalogue tells of each sample, by its key."""
+    columns: list[Any] = []
+    for name, kind in dataset.fields.items():
+        values = dataset.lengths(name).tolist() if kind == "bytes" else list(dataset.column(name))
+        if name == "label" and dataset.classes:  # The same class may have another number.
+            values = [dataset.classes[int(label)] for label in values]
+        columns.append(values)
+    return {dataset.key(number): row for number, row in enumerate(zip(*columns))}

@@ -1,0 +1,135 @@
+"""The plan of a call: a function of its source and options, so that a call goes on where another stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leat import __version__
+from leat._dataset import Dataset
+from leat._mix import Mix
+from leat._shards import _mds, _tar, _tokens
+from leat._shards._row import Field, kind_of
+from leat._shards._resize import Resizer
+from leat.errors import InvalidArgument
+
+FORMATS: Mapping[str, Any] = {"tar": _tar, "mds": _mds, "tokens": _tokens}
+"""Modules with `check(fields)`, `name_of(number)`, `shard_of(fields, first, rows)` and `index_of(fields, shards)`."""
+MOST_SHARD_BYTES = 10**9
+_MEASURED = 32
+_UNITS = {"": 1, "B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that decides the bytes of the shards."""
+
+    dataset: Dataset
+    format: str
+    fields: Sequence[Field]
+    ranges: Sequence[tuple[int, int]]
+    """The samples of each shard: from the first up to the second."""
+    resizer: Resizer | None
+    digest: str
+
+
+def plan_of(
+    dataset: Dataset, format: str, shard_bytes: int, *,
+    fields: Sequence[str] | None = None, resize: int | None = None, quality: int = 90,
+) -> Plan:  # fmt: skip
+    """See `leat pack --help`.
+
+    Raises:
+        leat.InvalidArgument: a field that is not there or that the format cannot hold; a mix.
+    """
+    if isinstance(dataset, Mix):
+        raise InvalidArgument("leat pack: a mix has no end of its own; pack each of its sources")
+    chosen = _fields_of(dataset, fields)
+    resizer = None if resize is None else Resizer(resize, quality)
+    FORMATS[format].check(chosen)
+    ratio = 1.0 if resizer is None else _ratio_of(dataset, chosen, resizer)
+    ranges = cut(_sizes_of(dataset, chosen) * ratio, shard_bytes)
+    said = {
+        "data": dataset.digest, "format": format, "ranges": ranges,
+        "resize": resize, "quality": quality if resize else None,
+        "fields": [[field.name, field.kind, field.ending] for field in chosen], "version": __version__,
+    }  # fmt: skip
+    digest = hashlib.sha256(json.dumps(said).encode()).hexdigest()
+    return Plan(dataset, format, chosen, ranges, resizer, digest)
+
+
+def cut(sizes: np.ndarray, shard_bytes: int) -> list[tuple[int, int]]:
+    """Runs of samples of at most so many bytes each; a larger sample is alone."""
+    ends = np.cumsum(sizes)
+    ranges, begin = [], 0
+    while begin < len(sizes):
+        before = float(ends[begin - 1]) if begin else 0.0
+        end = max(begin + 1, int(np.searchsorted(ends, before + shard_bytes, side="right")))
+        ranges.append((begin, end))
+        begin = end
+    return ranges
+
+
+def bytes_of_text(option: str, text: str) -> int:
+    """Such as 64MB or 8MiB.
+
+    Raises:
+        leat.InvalidArgument: no size; names the option.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([kKMG]?i?B?)", text.strip())
+    if found is None or found[2] not in _UNITS:
+        raise InvalidArgument(f"{option} {text}; it is a size, such as 64MB or 8MiB")
+    return int(float(found[1]) * _UNITS[found[2]])
+
+
+def _fields_of(dataset: Dataset, names: Sequence[str] | None) -> list[Field]:
+    for name in names or ():
+        if name not in dataset.fields:
+            raise InvalidArgument(f"--fields names {name!r}; the dataset has {', '.join(dataset.fields)}")
+    first = dataset[0]
+    made = []
+    for name in names or dataset.fields:
+        rows = dataset._dtypes.get(name)
+        if rows is not None:
+            made.append(Field(name, "rows", "npy", rows.dtype, rows.is_ragged, rows.shape))
+            continue
+        kind = dataset.fields[name]
+        lacks = kind == "bytes" and not bool(dataset.has(name).all())
+        content = kind_of(first[name] or b"") if kind == "bytes" else ""
+        made.append(Field(name, kind, _ending_of(name, kind, content), has_all=not lacks, content=content))
+    return made
+
+
+def _ending_of(name: str, kind: str, content: str) -> str:
+    """How a file of the field ends."""
+    if kind == "bytes" and name == "data":
+        return content
+    return "cls" if name == "label" and kind == "int64" else name.lower()
+
+
+def _sizes_of(dataset: Dataset, fields: Sequence[Field]) -> np.ndarray:
+    """The bytes of each sample, about."""
+    sizes = np.full(len(dataset), 16 * len(fields), np.float64)
+    for field in fields:
+        if field.kind in ("bytes", "rows"):
+            sizes += np.maximum(dataset.lengths(field.name), 0)
+    return sizes
+
+
+def _ratio_of(dataset: Dataset, fields: Sequence[Field], resizer: Resizer) -> float:
+    """How much smaller samples become, by some of them."""
+    before = after = 0
+    for number in np.unique(np.linspace(0, len(dataset) - 1, _MEASURED).astype(int)).tolist():
+        row = dataset[number]
+        for field in fields:
+            value = row[field.name]
+            if field.kind == "bytes" and value is not None:
+                before += len(value)
+                after += len(resizer(value))
+    return after / before if before else 1.0

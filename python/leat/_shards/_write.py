@@ -1,0 +1,145 @@
+"""Writes shards by a plan. Each is whole or not there, and the index comes last.
+
+Beside the shards, DEST has hidden objects: `.leat/pack/plan`, whose content is the plan's digest, and
+`.leat/pack/NAME.json` for each shard that was written. So a call that was killed loses at most the
+shards that it was writing, and a call with another plan is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import groupby, islice
+from typing import Any
+
+from leat import _native
+from leat._shards._plan import FORMATS, Plan
+from leat._shards._row import rows_of
+from leat._storage import checked_storage, native_storage
+from leat.errors import InvalidArgument
+
+_FOLDER = ".leat/pack"
+_MOST_NOTE_BYTES = 1 << 16
+
+
+def write(
+    plan: Plan, dest: str, store: Mapping[str, Any], *,
+    uploads: int = 2, progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Writes what is not there yet, and then the index.
+
+    Returns:
+        What there is: index, shards, samples, bytes; and how many shards were there before.
+
+    Raises:
+        leat.InvalidArgument: DEST has shards of another plan.
+    """
+    form = FORMATS[plan.format]
+    place = _native.Place(dest, native_storage(checked_storage(store)))  # type: ignore[arg-type]
+    _begin(plan, place, form)
+    done = _found(plan, place, form, uploads)
+    there = len(done)
+    tell = progress or (lambda *_: None)
+    with ThreadPoolExecutor(uploads, "leat-pack") as pool:
+        waiting: set[Future[tuple[int, dict[str, Any]]]] = set()
+        try:
+            for number, data in _shards(plan, done):
+                waiting.add(pool.submit(_put, plan, place, form, number, data))
+                del data
+                if len(waiting) >= uploads:
+                    ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                    done.update(future.result() for future in ended)
+                    tell(len(done), len(plan.ranges))
+            done.update(future.result() for future in waiting)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    tell(len(done), len(plan.ranges))
+    shards = [done[number] for number in range(len(plan.ranges))]
+    name, content = form.index_of(plan.fields, shards, plan.dataset.classes)
+    place.write(name, content)
+    return {
+        "index": place.url_of(name), "shards": len(shards), "samples": sum(shard["samples"] for shard in shards),
+        "bytes": sum(shard["bytes"] for shard in shards), "there": there,
+    }  # fmt: skip
+
+
+def _begin(plan: Plan, place: Any, form: Any) -> None:
+    """Claims the place for the plan."""
+    if place.size(f"{_FOLDER}/plan") is not None:
+        before = place.read(f"{_FOLDER}/plan", _MOST_NOTE_BYTES).decode(errors="replace").strip()
+        if before != plan.digest:
+            raise InvalidArgument(
+                f"{place.url_of('')} has shards of other data, or of other options: give an empty place, or the call that "
+                "wrote them"
+            )
+        return
+    for name in (form.name_of(0), "index.json"):
+        if place.size(name) is not None:
+            raise InvalidArgument(f"{place.url_of(name)} is there, and leat pack did not write it: give an empty place")
+    place.write(f"{_FOLDER}/plan", plan.digest.encode())
+
+
+def _found(plan: Plan, place: Any, form: Any, uploads: int) -> dict[int, dict[str, Any]]:
+    """The shards that are there, by number."""
+
+    def look(number: int) -> dict[str, Any] | None:
+        name = form.name_of(number)
+        note = f"{_FOLDER}/{name}.json"
+        if place.size(note) is None:
+            return None
+        try:
+            told = json.loads(place.read(note, _MOST_NOTE_BYTES))
+        except ValueError:
+            return None
+        is_whole = isinstance(told, dict) and told.get("plan") == plan.digest and place.size(name) == told.get("bytes")
+        return told if is_whole else None
+
+    with ThreadPoolExecutor(16, "leat-pack") as pool:
+        found = pool.map(look, range(len(plan.ranges)))
+        return {number: told for number, told in enumerate(found) if told is not None}
+
+
+def _shards(plan: Plan, done: Mapping[int, Any]) -> Iterator[tuple[int, bytes]]:
+    """The shards that are missing, one after the other, in order."""
+    form = FORMATS[plan.format]
+    missing = [number for number in range(len(plan.ranges)) if number not in done]
+    # Runs of neighbours are read as one.
+    for _, run in groupby(enumerate(missing), key=lambda pair: pair[1] - pair[0]):
+        numbers = [number for _, number in run]
+        first, last = plan.ranges[numbers[0]][0], plan.ranges[numbers[-1]][1]
+        rows = _resized(plan, rows_of(plan.dataset[first:last], plan.fields))
+        for number in numbers:
+            begin, end = plan.ranges[number]
+            yield number, form.shard_of(plan.fields, begin, islice(rows, end - begin))
+
+
+def _resized(plan: Plan, rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The samples, their pictures made smaller by some threads."""
+    resizer = plan.resizer
+    if resizer is None:
+        yield from rows
+        return
+
+    def smaller(row: dict[str, Any]) -> dict[str, Any]:
+        return {name: resizer(value) if isinstance(value, bytes) else value for name, value in row.items()}
+
+    with ThreadPoolExecutor(None, "leat-resize") as pool:
+        while some := list(islice(rows, 64)):
+            yield from pool.map(smaller, some)
+
+
+def _put(plan: Plan, place: Any, form: Any, number: int, data: bytes) -> tuple[int, dict[str, Any]]:
+    """Writes a shard, and then the note that it is there."""
+    name = form.name_of(number)
+    begin, end = plan.ranges[number]
+    told = {
+        "plan": plan.digest, "name": name, "samples": end - begin, "bytes": len(data),
+        "md5": hashlib.md5(data, usedforsecurity=False).hexdigest(),
+        "sha1": hashlib.sha1(data, usedforsecurity=False).hexdigest(), "sha256": hashlib.sha256(data).hexdigest(),
+    }  # fmt: skip
+    place.write(name, data)
+    place.write(f"{_FOLDER}/{name}.json", json.dumps(told).encode())
+    return number, told

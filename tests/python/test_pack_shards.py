@@ -1,0 +1,410 @@
+"""`leat pack`: shards of any source, as our reader and the format's own read them; stopped and called again."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import leat
+from leat._shards import _plan, _write
+from leat.ops import LoadMdsArray
+from leat.testing import find_binary
+from mds_writer import write_mds
+from small_datasets import encoded, make_pictures, make_shards, pixels, tar_of, write
+from task_data import make_hub
+
+PEERS = pathlib.Path(sys.prefix) / "peers"
+
+
+def pack(dataset, dest: pathlib.Path, format: str = "tar", shard_bytes: int = 3000, **options) -> dict:
+    return _write.write(_plan.plan_of(leat.Dataset(dataset) if isinstance(dataset, (str, pathlib.Path)) else dataset,
+                                      format, shard_bytes, **options), str(dest), {})  # fmt: skip
+
+
+def files_in(folder: pathlib.Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def samples_of(dataset: leat.Dataset) -> list[dict]:
+    return [dataset[number] for number in range(len(dataset))]
+
+
+# --- Tar ---------------------------------------------------------------------
+
+
+def test_a_folder_of_classes_becomes_tar_shards(pictures, tmp_path, fresh_cache):
+    before = leat.Dataset(pictures)
+    told = pack(before, tmp_path / "out")
+
+    after = leat.Dataset(tmp_path / "out")
+    assert told["samples"] == len(after) == 60 and told["shards"] > 5 and told["there"] == 0
+    assert after.fields == {"png": "bytes", "cls": "bytes"}
+    assert [(s["png"], int(s["cls"])) for s in samples_of(after)] == [(s["data"], s["label"]) for s in samples_of(before)]
+    index = json.loads((tmp_path / "out/index.json").read_text())
+    assert index["wids_version"] == 1 and index["classes"] == ["ant", "bee", "cat"]
+    for shard in index["shardlist"]:
+        data = (tmp_path / "out" / shard["url"]).read_bytes()
+        assert (len(data), hashlib.md5(data).hexdigest()) == (shard["filesize"], shard["md5sum"])
+    assert sum(shard["nsamples"] for shard in index["shardlist"]) == 60
+
+
+def test_webdataset_reads_them_as_they_were(pictures, tmp_path):
+    webdataset = pytest.importorskip("webdataset", reason="webdataset is not installed")
+    before = leat.Dataset(pictures)
+    pack(before, tmp_path / "out")
+
+    urls = [str(path) for path in sorted((tmp_path / "out").glob("*.tar"))]
+    found = [(sample["png"], int(sample["cls"])) for sample in webdataset.WebDataset(urls, shardshuffle=False)]
+
+    assert found == [(sample["data"], sample["label"]) for sample in samples_of(before)]
+
+
+def test_shards_of_one_size_become_shards_of_another(tmp_path):
+    make_shards(tmp_path / "in", 5, 20, 3000)
+    told = pack(tmp_path / "in", tmp_path / "out", shard_bytes=30_000)
+
+    assert samples_of(leat.Dataset(tmp_path / "out")) == samples_of(leat.Dataset(tmp_path / "in"))
+    sizes = [path.stat().st_size for path in (tmp_path / "out").glob("*.tar")]
+    assert told["shards"] == len(sizes) > 5 and max(sizes) < 60_000
+
+
+def test_samples_that_lack_a_field_lack_it_afterwards(tmp_path):
+    members = [("0.a", b"1"), ("0.b", b"2"), ("1.a", b"3"), ("2.b", b"4")]
+    write(tmp_path / "in/0.tar", tar_of(members))
+    pack(tmp_path / "in", tmp_path / "out")
+
+    found = samples_of(leat.Dataset(tmp_path / "out"))
+    assert found == [{"a": b"1", "b": b"2"}, {"a": b"3", "b": None}, {"a": None, "b": b"4"}]
+
+
+def test_rows_of_parquet_and_a_table_become_tar_shards(tmp_path):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    make_hub(tmp_path / "hub")
+    pack(tmp_path / "hub", tmp_path / "out", shard_bytes=20_000)
+    before, after = samples_of(leat.Dataset(tmp_path / "hub")), samples_of(leat.Dataset(tmp_path / "out"))
+    assert [(s["image"], s["label"]) for s in before] == [(s["image"], int(s["cls"])) for s in after]
+
+    make_pictures(tmp_path / "p", 4)
+    rows = [f"{path.relative_to(tmp_path)},{i / 3!r},grün {i}" for i, path in enumerate(sorted((tmp_path / "p").rglob("*.png")))]
+    (tmp_path / "t.csv").write_text("\n".join(["path,score,word", *rows]))
+    table = leat.Dataset.from_manifest(tmp_path / "t.csv", fields={"image": "path"}, columns=["score", "word"])
+    pack(table, tmp_path / "table")
+    for number, sample in enumerate(samples_of(leat.Dataset(tmp_path / "table"))):
+        assert sample["image"] == table[number]["image"] and sample["word"].decode() == f"grün {number}"
+        assert float(sample["score"]) == number / 3
+
+
+# --- MDS and tokens ----------------------------------------------------------
+
+COLUMNS = {
+    "image": ("png", None), "n": ("int", 8), "share": ("float64", 8), "word": ("str", None),
+    "row": ("ndarray:uint16:3", 6), "one": ("float32", 4),
+}  # fmt: skip
+
+
+def mds_samples(count: int) -> list[dict[str, bytes]]:
+    return [
+        {"image": encoded(pixels(number)), "n": number.to_bytes(8, "little"), "share": np.float64(number / 7).tobytes(),
+         "word": f"w{number}".encode(), "row": np.arange(number, number + 3, dtype="<u2").tobytes(),
+         "one": np.float32(number / 3).tobytes()}
+        for number in range(count)
+    ]  # fmt: skip
+
+
+def plain(sample: dict) -> dict:
+    return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in sample.items()}
+
+
+def test_a_folder_becomes_shards_of_mds(pictures, tmp_path):
+    before = leat.Dataset(pictures)
+    told = pack(before, tmp_path / "out", "mds")
+
+    after = leat.Dataset(tmp_path / "out")
+    assert told["shards"] > 5 and after.fields == {"data": "bytes", "label": "bytes"}
+    assert [plain(sample) for sample in samples_of(after)] == samples_of(before)
+    index = json.loads((tmp_path / "out/index.json").read_text())
+    for shard in index["shards"]:
+        data = (tmp_path / "out" / shard["raw_data"]["basename"]).read_bytes()
+        assert shard["raw_data"]["hashes"]["sha1"] == hashlib.sha1(data).hexdigest()
+
+
+def test_shards_of_mds_become_others(tmp_path):
+    write_mds(tmp_path / "in", COLUMNS, mds_samples(40), each=15)
+    pack(leat.Dataset(tmp_path / "in"), tmp_path / "out", "mds")
+
+    before, after = leat.Dataset(tmp_path / "in"), leat.Dataset(tmp_path / "out")
+    assert [plain(s) for s in samples_of(after)] == [plain(s) for s in samples_of(before)]
+    assert {name: rows.dtype for name, rows in after._dtypes.items()} == {name: rows.dtype for name, rows in before._dtypes.items()}
+
+
+READ = """
+import json, sys, hashlib
+import numpy as np
+import torchvision_apart
+torchvision_apart.load()
+from streaming.base.format import reader_from_json
+folder, found = sys.argv[1], []
+def plain(value):
+    if isinstance(value, np.ndarray) and value.ndim:
+        return [value.dtype.name, value.tolist()]
+    if hasattr(value, "mode"):
+        return hashlib.sha1(np.asarray(value).tobytes()).hexdigest()
+    return value.decode() if isinstance(value, bytes) else float(value)
+for entry in json.load(open(folder + "/index.json"))["shards"]:
+    reader = reader_from_json(folder, "", entry)
+    reader.validate(False)
+    found += [{name: plain(value) for name, value in reader[number].items()} for number in range(reader.samples)]
+print(json.dumps(found))
+"""
+
+
+def test_streaming_reads_them_as_they_were(tmp_path):
+    if not (PEERS / "streaming").is_dir():
+        pytest.skip("mosaicml-streaming is not there: see tools/peer-requirements.txt")
+    write_mds(tmp_path / "in", COLUMNS, mds_samples(40), each=15)
+    write(tmp_path / "corpus/0.bin", np.arange(1000, dtype="<u2").tobytes())
+    pack(leat.Dataset(tmp_path / "in"), tmp_path / "out", "mds")
+    pack(leat.Dataset.tokens(tmp_path / "corpus", dtype="uint16", seq_len=300, eos=299), tmp_path / "documents", "mds")
+    places = [str(pathlib.Path(__file__).parent), str(PEERS), str(PEERS.with_name("oracle")), os.environ.get("PYTHONPATH", "")]
+
+    def read(folder: pathlib.Path) -> list[dict]:
+        done = subprocess.run([sys.executable, "-c", READ, str(folder)], capture_output=True, text=True, check=False,
+                              env={**os.environ, "PYTHONPATH": os.pathsep.join(places)})  # fmt: skip
+        assert done.returncode == 0, done.stderr[-2000:]
+        return json.loads(done.stdout.splitlines()[-1])
+
+    picture = [hashlib.sha1(pixels(number).tobytes()).hexdigest() for number in range(40)]
+    assert read(tmp_path / "out") == [
+        {"image": picture[number], "n": number, "share": number / 7, "word": f"w{number}",
+         "row": ["uint16", [number, number + 1, number + 2]], "one": float(np.float32(number / 3))}
+        for number in range(40)
+    ]  # fmt: skip
+    assert read(tmp_path / "documents")[0] == {"tokens": ["uint16", [*range(300)]]}
+
+
+def test_what_is_no_picture_among_pictures_is_refused(tmp_path):
+    make_pictures(tmp_path / "in", 9)
+    write(tmp_path / "in/bee/00004.png", b"no picture")
+    with pytest.raises(leat.InvalidArgument, match="sample 4: the field 'data' is no picture"):
+        pack(tmp_path / "in", tmp_path / "out", "mds")
+    assert not (tmp_path / "out/index.json").exists()
+
+
+def test_documents_become_arrays_of_mds_and_token_files(tmp_path, fresh_cache):
+    rng = np.random.default_rng(3)
+    documents = [np.array([*rng.integers(1, 60_000, int(size)), 0], "<u2") for size in rng.integers(1, 400, 30)]
+    write(tmp_path / "in/0.bin", np.concatenate(documents).tobytes())
+    corpus = leat.Dataset.tokens(tmp_path / "in", dtype="uint16", seq_len=1000, eos=0)
+    pack(corpus, tmp_path / "mds", "mds")
+    with leat.Loader(tmp_path / "mds", batch_size=7, train=False, fields=("tokens",), output="numpy",
+                     ops=[LoadMdsArray("tokens", dtype="uint16", ragged=True)]) as loader:  # fmt: skip
+        found = [row for (batch,) in loader for row in batch]
+    assert [row.tolist() for row in found] == [row.tolist() for row in samples_of_tokens(corpus)]
+
+    told = pack(corpus, tmp_path / "tokens", "tokens")
+    assert told["shards"] > 3
+    again = leat.Dataset.tokens(tmp_path / "tokens", dtype="uint16", seq_len=1000, eos=0)
+    assert np.concatenate(samples_of_tokens(again)).tobytes() == np.concatenate(documents).tobytes()
+
+
+def samples_of_tokens(corpus: leat.Dataset) -> list[np.ndarray]:
+    return [sample["tokens"] for sample in samples_of(corpus)]
+
+
+def test_windows_of_tokens_stay_windows(tmp_path):
+    write(tmp_path / "in/0.bin", np.arange(20_000, dtype="<u4").tobytes())
+    windows = leat.Dataset.tokens(tmp_path / "in", dtype="uint32", seq_len=100)
+    told = pack(windows, tmp_path / "out", "tokens")
+
+    again = leat.Dataset.tokens(tmp_path / "out", dtype="uint32", seq_len=100)
+    assert told["shards"] > 10
+    assert [row.tolist() for row in samples_of_tokens(again)] == [row.tolist() for row in samples_of_tokens(windows)]
+
+
+# --- Smaller pictures --------------------------------------------------------
+
+
+def test_large_pictures_become_small_ones_and_small_ones_stay(tmp_path):
+    turned = io.BytesIO()
+    image = Image.fromarray(pixels(1, 200, 100))
+    exif = image.getexif()
+    exif[0x0112] = 6
+    image.save(turned, "JPEG", exif=exif)
+    write(tmp_path / "in/a/0.jpg", turned.getvalue())
+    write(tmp_path / "in/a/1.jpg", encoded(pixels(2, 90, 50), "JPEG"))
+    write(tmp_path / "in/b/2.png", encoded(pixels(3, 60, 300)))
+    pack(tmp_path / "in", tmp_path / "out", resize=50, quality=80)
+
+    first, second, third = samples_of(leat.Dataset(tmp_path / "out"))
+    sizes = [Image.open(io.BytesIO(sample["jpg"])).size for sample in (first, second, third)]
+    assert sizes == [(50, 100), (90, 50), (50, 250)]
+    assert second["jpg"] == (tmp_path / "in/a/1.jpg").read_bytes()
+
+
+# --- Stopped and called again ------------------------------------------------
+
+
+def test_a_call_goes_on_where_another_stopped(pictures, tmp_path, monkeypatch):
+    whole = tmp_path / "whole"
+    pack(pictures, whole)
+    real = _write._put
+    for stops_after in range(0, 12, 3):
+        part = tmp_path / f"part{stops_after}"
+        count = iter(range(100))
+
+        def put(*given, stops_after=stops_after, count=count):
+            if next(count) >= stops_after:
+                raise OSError("the machine is gone")
+            return real(*given)
+
+        monkeypatch.setattr(_write, "_put", put)
+        with pytest.raises(OSError, match="gone"):
+            pack(pictures, part)
+        assert not (part / "index.json").exists()
+        monkeypatch.setattr(_write, "_put", real)
+        told = pack(pictures, part)
+        assert told["there"] == stops_after
+        assert files_in(part) == files_in(whole)
+
+
+def test_a_shard_without_its_note_or_of_another_size_is_written_again(pictures, tmp_path):
+    told = pack(pictures, tmp_path / "out")
+    before = files_in(tmp_path / "out")
+    (tmp_path / "out/000001.tar").write_bytes(b"torn")
+    (tmp_path / "out/.leat/pack/000003.tar.json").unlink()
+    (tmp_path / "out/.leat/pack/000004.tar.json").write_text("{")
+
+    again = pack(pictures, tmp_path / "out")
+
+    assert again["there"] == told["shards"] - 3 and files_in(tmp_path / "out") == before
+
+
+def test_a_place_of_other_shards_is_refused(pictures, tmp_path):
+    pack(pictures, tmp_path / "out")
+    with pytest.raises(leat.InvalidArgument, match="other data, or of other options"):
+        pack(pictures, tmp_path / "out", shard_bytes=5000)
+    write(tmp_path / "mine/000000.tar", b"mine")
+    with pytest.raises(leat.InvalidArgument, match="leat pack did not write it"):
+        pack(pictures, tmp_path / "mine")
+    assert (tmp_path / "mine/000000.tar").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize(("make", "format", "options", "says"), [
+    (lambda p: leat.Dataset(p), "tokens", {}, "takes one field of numbers"),
+    (lambda p: leat.Dataset(p), "tar", {"fields": ["colour"]}, "--fields names 'colour'"),
+    (lambda p: leat.mix({"a": (leat.Dataset(p), 1.0), "b": (leat.Dataset(p)[:9], 1.0)}), "tar", {}, "pack each of its sources"),
+    (lambda p: leat.Dataset(p), "tar", {"resize": 0}, "--resize 0"),
+])  # fmt: skip
+def test_what_cannot_be_packed_is_refused(pictures, tmp_path, make, format, options, says):
+    with pytest.raises(leat.InvalidArgument, match=says):
+        pack(make(pictures), tmp_path / "out", format, **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_cuts_are_of_at_most_so_many_bytes_and_leave_nothing_out():
+    rng = random.Random(4)
+    for _ in range(300):
+        sizes = np.array([rng.choice([0, 1, 5, 50, 500]) for _ in range(rng.randrange(1, 60))], float)
+        most = rng.randrange(1, 300)
+        ranges = _plan.cut(sizes, most)
+        assert [number for begin, end in ranges for number in range(begin, end)] == list(range(len(sizes)))
+        for begin, end in ranges:
+            assert sizes[begin:end].sum() <= most or end - begin == 1
+
+
+# --- The command -------------------------------------------------------------
+
+
+def run(*words: object, **options) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([find_binary(), "pack", *map(str, words)], capture_output=True, text=True, check=False, **options)
+
+
+def test_the_command_packs_from_a_bucket_into_a_bucket(tmp_path, fresh_cache):
+    make_pictures(tmp_path / "store/in", 60)
+    (tmp_path / "store/out").mkdir()
+    with leat.testing.Bucket(tmp_path / "store", latency="2ms") as bucket:
+        environment = {**os.environ, **bucket.env()}
+        done = run("s3://in", "s3://out/shards", "--shard-bytes", "5kB", "--json", env=environment)
+        again = run("s3://in", "s3://out/shards", "--shard-bytes", "5kB", env=environment)
+
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["samples"] == 60 and told["shards"] > 3 and told["index"].endswith("out/shards/index.json")
+    assert f"{told['shards']} of them were there already" in again.stdout
+    assert [s["png"] for s in samples_of(leat.Dataset(tmp_path / "store/out/shards"))] == [
+        s["data"] for s in samples_of(leat.Dataset(tmp_path / "store/in"))
+    ]
+
+
+def test_a_killed_command_loses_nothing(tmp_path, fresh_cache):
+    make_pictures(tmp_path / "store/in", 240)
+    (tmp_path / "store/out").mkdir()
+    whole = tmp_path / "whole"
+    pack(tmp_path / "store/in", whole)
+    rng = random.Random(9)
+    with leat.testing.Bucket(tmp_path / "store", latency="30ms") as bucket:
+        environment = {**os.environ, **bucket.env()}
+        words = [find_binary(), "pack", "s3://in", "s3://out", "--shard-bytes", "3000"]
+        kills = 0
+        for _ in range(12):
+            process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                process.wait(0.5 + 1.5 * rng.random())
+                break
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+                kills += 1
+        done = run("s3://in", "s3://out", "--shard-bytes", "3000", env=environment)
+
+    assert done.returncode == 0, done.stderr
+    assert kills >= 2
+    shards = {name: data for name, data in files_in(tmp_path / "store/out").items() if name[0] != "."}
+    assert shards == {name: data for name, data in files_in(whole).items() if name[0] != "."}
+
+
+@pytest.mark.parametrize(("words", "says"), [
+    (("{pictures}", "out", "--shard-bytes", "much"), "--shard-bytes much; it is a size"),
+    (("{pictures}", "out", "--format", "zip"), "invalid choice: 'zip'"),
+    (("{pictures}", "out", "--uploads", "0"), "--uploads 0"),
+    (("{pictures}",), "the following arguments are required: DEST"),
+])  # fmt: skip
+def test_wrong_usage_is_one_line(pictures, tmp_path, words, says):
+    done = run(*(word.format(pictures=pictures) for word in words), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("leat: ") and says in done.stderr and done.stderr.count("\n") == 1
+
+
+# --- diff --------------------------------------------------------------------
+
+
+def test_what_differs_between_two_datasets_is_told(tmp_path):
+    make_pictures(tmp_path / "a", 12)
+    make_pictures(tmp_path / "b", 12)
+    (tmp_path / "b/ant/00001.png").unlink()
+    write(tmp_path / "b/ant/00099.png", encoded(pixels(99)))
+    write(tmp_path / "b/bee/00005.png", encoded(pixels(5, 30, 30)))
+    os.rename(tmp_path / "b/cat", tmp_path / "b/dog")
+
+    done = subprocess.run([find_binary(), "diff", str(tmp_path / "a"), str(tmp_path / "b"), "--json"],
+                          capture_output=True, text=True, check=False)  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["samples"] == [12, 12]
+    assert told["changed"] == ["bee/00005.png"]
+    assert told["added"] == ["ant/00099.png", *(f"dog/{number:05}.png" for number in range(8, 12))]
+    assert told["removed"] == ["ant/00001.png", *(f"cat/{number:05}.png" for number in range(8, 12))]
+    shown = subprocess.run([find_binary(), "diff", str(tmp_path / "a"), str(tmp_path / "b"), "--most", "1"],
+                           capture_output=True, text=True, check=True).stdout  # fmt: skip
+    assert "added    … and 4 more" in shown and "12 samples, then 12: 5 added, 5 removed, 1 changed" in shown
