@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import collections
 import logging
+import os
 import sys
 from typing import Any
 
@@ -105,6 +106,9 @@ def _store(world_size: int) -> Any | None:
     if not distributed.is_initialized() or distributed.get_world_size() != world_size:
         return None
     try:
-        return distributed.distributed_c10d._get_default_store()
+        store = distributed.distributed_c10d._get_default_store()
+        # torchrun's own store outlives the processes that it starts again, and what they wrote.
+        restarts = os.environ.get("TORCHELASTIC_RESTART_COUNT")
+        return store if restarts is None else distributed.PrefixStore(f"leat/start/{restarts}/{world_size}", store)
     except (AttributeError, RuntimeError, ValueError):  # Another version of torch.
         return None

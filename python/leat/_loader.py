@@ -25,7 +25,7 @@ from leat._mesh import RankChoice, mesh_of
 from leat._mix import Begin, Mix
 from leat._moved import MOVED
 from leat._pack import Pack
-from leat._packed import PackedOrder, PackRows, lengths_of, shuffled
+from leat._packed import PackedOrder, lengths_of, rows_maker, shuffled
 from leat._ranks import check_place, pace_of, place_of
 from leat._say import Introduction, LeftBehind, classes_met, drops_last, shown
 from leat._shuffle import DropLast, Order, Sampler, Shuffled, order_of
@@ -142,7 +142,7 @@ class Loader:
             rank, world_size = place_of(rank, world_size)
         else:
             rank, world_size = self._mesh.rank, self._mesh.world_size
-        self._rows = None if order.pack is None else PackRows(order.pack)
+        self._rows = rows_maker(order.pack, ops, on_error)
         self._delivery = Delivery(
             fields=fields, batch=batch, ops=[*ops, self._rows] if self._rows else ops, collate=collate, output=output,
             pin_memory=pin_memory, device=device,
@@ -320,6 +320,9 @@ class Loader:
         state = json.loads(self._native.state())
         if isinstance(self._dataset, Mix):
             state["data"] = self._dataset.data()
+        if self._sampled is not None and self._sampled.rows_of_a_step is not None:
+            # The engine counts the documents of its largest step, which depend on the number of ranks.
+            state["global_batch_size"] = self._sampled.rows_of_a_step
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

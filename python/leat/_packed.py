@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from leat._pack import Pack, Rows
 from leat._ragged import Ragged
 from leat.errors import InvalidArgument
 from leat.ops._mix import BatchFunction, BatchOp, _like
-from leat.ops._op import fail
+from leat.ops._op import Op, fail
+from leat.ops._python import Filter
 
 _log = logging.getLogger("leat")
 _WINDOW = 1 << 16
@@ -93,8 +94,9 @@ class PackedOrder:
         """The end position of each row."""
         return self._rows.offsets[1:].astype(np.uint64)
 
-    def rows_at(self, epoch: int, position: int, rank: int, world_size: int) -> Rows:
-        """The rows of a rank in the step at a position; their documents are numbered by piece."""
+    def rows_at(self, epoch: int, position: int, rank: int, world_size: int) -> tuple[Rows, np.ndarray]:
+        """The rows of a rank in the step at a position; their documents are numbered by piece.
+        And how long the document of each piece is."""
         self.set_epoch(epoch)
         offsets = self._rows.offsets
         first = int(np.searchsorted(offsets, position))
@@ -103,13 +105,14 @@ class PackedOrder:
         mine = first + rank * share + min(rank, longer)
         edges = offsets[mine : mine + share + (rank < longer) + 1]
         part = slice(edges[0], edges[-1])
-        return Rows(
+        mine_alone = Rows(
             self._pack.capacity,
             np.arange(edges[-1] - edges[0]),
             self._rows.begins[part],
             self._rows.lengths[part],
             edges - edges[0],
         )
+        return mine_alone, self._lengths[self._rows.samples[part]]
 
 
 def shuffled(count: int, seed: int, stream: int) -> np.ndarray:
@@ -141,6 +144,30 @@ def _reordered(rows: Rows, documents: np.ndarray, order: np.ndarray) -> Rows:
     return Rows(rows.capacity, documents[rows.samples[pieces]], rows.begins[pieces], rows.lengths[pieces], offsets)
 
 
+def rows_maker(pack: Pack | None, ops: Sequence[Op], on_error: str) -> PackRows | None:
+    """The op that lays documents in rows; None without a `leat.Pack`.
+
+    Raises:
+        leat.InvalidArgument: an option would put another document, of another length, in the
+            place of one.
+    """
+    if pack is None:
+        return None
+    for op in ops:
+        if isinstance(op, Filter):
+            raise InvalidArgument(
+                f"{op!r} beside sampler=leat.Pack(…): rows are planned by the lengths of their documents, and what takes "
+                "the place of one that is passed over has another length; choose documents before, with leat.Dataset.filter"
+            )
+    if on_error == "substitute":
+        raise InvalidArgument(
+            'on_error="substitute" beside sampler=leat.Pack(…): rows are planned by the lengths of their documents, and '
+            'what takes the place of a bad one has another length; give on_error="raise", and leave bad documents out '
+            "with leat.Dataset.filter"
+        )
+    return PackRows(pack)
+
+
 class PackRows(BatchOp):
     """Lays the documents of a batch in rows, as a `PackedOrder` says."""
 
@@ -159,11 +186,11 @@ class PackRows(BatchOp):
         def call(batch: Any, kind: str, numbers: tuple[int, ...]) -> Any:
             _, epoch, position, rank = numbers
             assert self._order is not None
-            return self._laid_out(batch, self._order.rows_at(epoch, position, rank, self._world_size))
+            return self._laid_out(batch, *self._order.rows_at(epoch, position, rank, self._world_size))
 
         return call
 
-    def _laid_out(self, batch: dict[str, Any], rows: Rows) -> dict[str, Any]:
+    def _laid_out(self, batch: dict[str, Any], rows: Rows, lengths: np.ndarray) -> dict[str, Any]:
         tokens = self._pack.tokens
         documents = batch.get(tokens)
         if not isinstance(documents, Ragged):
@@ -173,6 +200,14 @@ class PackRows(BatchOp):
                 fail(self, f"the batch has a field {name!r} already")
         values = documents.values
         offsets = np.asarray(documents.offsets.cpu() if hasattr(documents.offsets, "cpu") else documents.offsets)
+        if (found := np.diff(offsets)).tolist() != lengths.tolist():
+            at = int(np.argmax(found != lengths)) if len(found) == len(lengths) else 0
+            fail(
+                self,
+                f"document {at} of the batch has {found[at]} tokens, and its row was planned for {lengths[at]}: an op made "
+                "it another length, or a function passed over it (leat.Skipped) and another document came in its place; "
+                "change or choose documents before they are packed, with leat.Dataset.filter",
+            )
         on_host = Ragged(values.cpu() if hasattr(values, "cpu") else np.asarray(values), offsets)
         made = rows.arrays(on_host, self._pack.pad_token)
         laid = {**batch, tokens: _like(values, made["tokens"])}

@@ -129,6 +129,33 @@ def test_after_any_prefix_each_source_has_its_share(parts):
         assert np.abs(had - share * np.arange(1, 10_001)).max() < 1
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_after_any_prefix_random_turns_are_within_four_sigma(parts, seed):
+    """A draw for each sample by itself has this sigma; the first few samples may be one turn farther off."""
+    weights = {"books": 0.73, "code": 0.2, "web": 0.07}
+    sources = sources_of(leat.mix(weighed(parts, **weights), samples=10_000), seed=seed, batch_size=100)
+    ends = np.arange(1, 10_001)
+    for number, share in enumerate(weights.values()):
+        sigma = np.sqrt(ends * share * (1 - share))
+        off = np.abs(np.cumsum(sources == number) - share * ends)
+        assert (off <= 4 * sigma + 1).all()
+        assert off.max() > 1, "turns are drawn, and not spread evenly"
+
+
+def test_proportions_hold_on_any_number_of_ranks_after_each_step(parts):
+    """All ranks together have had in a step what one rank has had."""
+    weights = {"books": 0.5, "code": 0.3, "web": 0.2}
+    mix = leat.mix(weighed(parts, **weights), composition="stratified", samples=960)
+    for world in (1, 3, 8):
+        ranks = [
+            sources_of(mix, global_batch_size=48, batch_size=None, rank=rank, world_size=world).reshape(20, -1)
+            for rank in range(world)
+        ]
+        steps = np.concatenate(ranks, axis=1)
+        for number, share in enumerate(weights.values()):
+            assert np.abs(np.cumsum((steps == number).sum(1)) - share * 48 * np.arange(1, 21)).max() < 1
+
+
 def sources_of(mix, **options) -> np.ndarray:
     usual = {"batch_size": 50, "shuffle": True, "epochs": 1, "output": "numpy", "drop_last": False}
     with leat.Loader(mix, fields=("source",), **{**usual, **options}) as loader:

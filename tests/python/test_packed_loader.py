@@ -107,6 +107,9 @@ def test_any_number_of_ranks_gets_the_same_rows_and_resumes_them(corpus):
         assert len(loader) == len(list(loader)) >= 6
     whole = steps_of(make, 1, 0, 16, None)
     assert all(len(rows) == 24 for rows in whole)
+    with make(rank=0, world_size=8) as loader:
+        next(iter(loader))
+        assert loader.state_dict()["global_batch_size"] == 24  # Rows, and not the documents of the largest step.
     for world, stop in ((2, 3), (3, 9), (4, 1), (8, 5)):
         assert steps_of(make, world, 0, 16, None) == whole
         with make(rank=0, world_size=1) as loader:
@@ -196,11 +199,35 @@ def test_much_that_is_dropped_of_rows_is_warned_of(tmp_path, caplog):
     [
         ({"sampler": leat.Pack(8), "drop_last": "pad"}, "a step of leat.Pack has rows"),
         ({"sampler": leat.Pack(8), "shuffle": "block", "train": None}, "leat.Pack"),
+        ({"sampler": leat.Pack(8), "ops": [leat.ops.Filter(len)]}, "another length; choose documents before"),
+        ({"sampler": leat.Pack(8), "on_error": "substitute"}, "what takes the place of a bad one has another length"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(corpus, options, words):
     with pytest.raises(leat.InvalidArgument, match=words):
         leat.Loader(corpus, batch_size=2, **{**USUAL, **options})
+
+
+@pytest.mark.parametrize("change", ["keeps", "skips", "lengthens"])
+def test_a_document_of_another_length_than_planned_is_refused(corpus, change):
+    """A longer one was cut where the planned one ends, and nobody noticed."""
+
+    def call(data):
+        tokens = np.frombuffer(data, "<u2")
+        if change == "lengthens":
+            return np.concatenate([tokens, tokens])
+        if change == "skips" and len(tokens) < 25:
+            raise leat.Skipped("short")
+        return tokens
+
+    ops = [leat.ops.Python(call, field="tokens", ragged=True)]
+    with leat.Loader(corpus, batch_size=4, sampler=leat.Pack(ROW), ops=ops, **USUAL) as loader:
+        if change == "keeps":
+            assert len(list(loader)) > 40
+            return
+        with pytest.raises(leat.InvalidArgument, match="and its row was planned for"):
+            for _ in loader:
+                pass
 
 
 def test_a_dataset_without_documents_is_refused(pictures):

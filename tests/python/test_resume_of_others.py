@@ -61,8 +61,23 @@ def state_of(loader) -> dict:
     return json.loads(json.dumps(loader.state_dict()))
 
 
-@pytest.mark.parametrize("source", ["folder", "shards"])
-def test_datasets_8308_a_second_resume_goes_on_where_the_first_got_to(source, request):
+@pytest.fixture(scope="module")
+def mixed(two):
+    return leat.mix({"a": (two["of40"], 0.3), "b": (two["of90"], 0.7)}, samples=600)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """300 documents."""
+    folder = tmp_path_factory.mktemp("corpus")
+    rng = np.random.default_rng(3)
+    documents = [[number + 1] * int(rng.integers(1, 30)) + [EOS] for number in range(300)]
+    write(folder / "a.bin", np.array(sum(documents, []), "<u2").tobytes())
+    return leat.Dataset.tokens(folder, dtype="uint16", seq_len=4096, eos=EOS)
+
+
+@pytest.mark.parametrize("source", ["folder", "shards", "mixed"])
+def test_datasets_8308_and_8295_a_second_resume_goes_on_where_the_first_got_to(source, request):
     """datasets#8308 and #8295: after one resume the state stood still, so that a second one began anew."""
     data = request.getfixturevalue(source)
     with leat.Loader(data, batch_size=16, **USUAL) as loader:
@@ -77,8 +92,23 @@ def test_datasets_8308_a_second_resume_goes_on_where_the_first_got_to(source, re
     assert found == whole[: len(found)] and len(found) == 480
 
 
-def test_datasets_8145_a_function_on_samples_skips_none(folder):
-    """datasets#8145, #7538 and #7656: behind map(), what was read ahead counted as delivered."""
+def test_datasets_8295_a_second_resume_of_packed_rows_goes_on_too(corpus):
+    """datasets#8295 in the place where its author met it: documents that a trainer packs, resumed twice."""
+    options = {"batch_size": 4, "train": True, "sampler": leat.Pack(64), "fields": ("tokens",), "output": "numpy", "epochs": 1}
+    with leat.Loader(corpus, **options) as loader:
+        whole = [tokens.tolist() for tokens, _, _ in loader]
+    found, state = [], None
+    while len(found) < len(whole):
+        with leat.Loader(corpus, **options) as loader:
+            if state is not None:
+                loader.load_state_dict(state)
+            found += [tokens.tolist() for tokens, _, _ in itertools.islice(loader, 3)]
+            state = state_of(loader)
+    assert found == whole and len(whole) > 9
+
+
+def test_datasets_8145_and_7656_a_function_on_samples_skips_none(folder):
+    """datasets#8145 and #7656: behind map(), what was read ahead counted as delivered."""
 
     def tagged(data):
         return np.int64(int(bytes(data)) + 10_000)
@@ -139,7 +169,7 @@ def test_energon_266_one_dataset_twice_has_two_orders_and_is_said(two, caplog):
 
 
 @pytest.mark.parametrize("saved, loaded", [(8, 2), (1, 8), (3, 6)])
-def test_litdata_694_a_mix_resumes_at_another_number_of_ranks(two, saved, loaded):
+def test_litdata_694_and_507_a_mix_resumes_at_another_number_of_ranks(two, saved, loaded):
     """litData#694, #507, #363, #248: a combined dataset could not resume on several nodes, or on others."""
     mix = leat.mix({"a": (two["of40"], 0.4), "b": (two["of90"], 0.6)})
 
@@ -175,12 +205,8 @@ def test_megatron_457_weights_change_and_no_sample_is_lost_or_doubled(two):
             assert len(set(its[lap * size : lap * size + size])) == size
 
 
-def test_llm_foundry_1277_a_packed_stream_counts_documents_and_not_rows(tmp_path):
+def test_llm_foundry_1277_a_packed_stream_counts_documents_and_not_rows(corpus):
     """llm-foundry#1277: a state counted packed rows as samples, so that a resume repeated documents."""
-    rng = np.random.default_rng(3)
-    documents = [[number + 1] * int(rng.integers(1, 30)) + [EOS] for number in range(300)]
-    write(tmp_path / "a.bin", np.array(sum(documents, []), "<u2").tobytes())
-    corpus = leat.Dataset.tokens(tmp_path, dtype="uint16", seq_len=4096, eos=EOS)
 
     def make():
         return leat.Loader(corpus, batch_size=4, train=True, sampler=leat.Pack(64), fields=("tokens",), output="numpy")
