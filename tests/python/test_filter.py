@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import pathlib
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import leat
-from leat.ops import DecodeImage, Filter, ParseInt, Python, RandomHorizontalFlip
+from leat.ops import DecodeImage, Filter, LoadNpy, ParseInt, Python, RandomHorizontalFlip
 from small_datasets import make_pictures, tar_of, write
 
 USUAL = {"ids": True, "batch": "dict", "output": "numpy", "seed": 5}
@@ -214,6 +215,29 @@ def test_several_fields_and_raw_bytes_beside_them(shards):
         for batch in loader:
             for number, data in zip(batch["cls"].tolist(), batch["bin"].tolist()):
                 assert is_third(number) and data == bytes([number]) * (1 + number)
+
+
+@pytest.mark.parametrize("fields", [{}, {"fields": ("txt", "bin")}])
+def test_bytes_and_lists_of_unequal_length_stay_what_they_are(tmp_path, fresh_cache, fields):
+    members = []
+    for number in range(SAMPLES):
+        members += [(f"{number:03}.txt", b"x" * number), (f"{number:03}.bin", bytes([number]))]
+    write(tmp_path / "texts" / "0.tar", tar_of(members))
+    keep = Filter(lambda text, *_: len(text) % 3 == 0, **(fields or {"field": "txt"}))
+    with load(tmp_path / "texts", ops=[keep], batch=30) as loader:
+        texts = [bytes(text) for batch in loader for text in batch["txt"].tolist()]
+    assert len(texts) == SAMPLES and {len(text) for text in texts} == set(range(0, SAMPLES, 3))
+    assert all(set(text) <= {ord("x")} for text in texts)
+
+
+def test_lists_that_an_op_read_stay_ragged(tmp_path, fresh_cache):
+    for number in range(30):
+        out = io.BytesIO()
+        np.save(out, np.arange(number))
+        write(tmp_path / "lists" / f"{number:02}.npy", out.getvalue())
+    with load(tmp_path / "lists", ops=[LoadNpy(ragged=True), Filter(lambda array: len(array) > 9)], batch=10) as loader:
+        lists = [row.tolist() for batch in loader for row in batch["data"].tolist()]
+    assert len(lists) == 30 and all(row == list(range(len(row))) and len(row) > 9 for row in lists)
 
 
 def test_a_filter_of_several_fields(tmp_path, fresh_cache):

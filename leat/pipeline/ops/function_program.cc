@@ -38,8 +38,15 @@ class FunctionProgram final : public ValueProgram {
   }
   Joining joining() const override {
     if (shapes_) return shapes_->joining;
-    const auto* last = std::get_if<FunctionOp>(&steps_.back());
-    return last != nullptr ? last->joining : Joining::kStack;
+    // A filter gives back the value that it got.
+    for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
+      const auto* function = std::get_if<FunctionOp>(&*step);
+      if (function == nullptr) return Joining::kStack;
+      if (!function->filters) return function->joining;
+    }
+    if (value_program_ != nullptr) return value_program_->joining();
+    const bool is_raw = program_ == nullptr && kind_ == FieldKind::kBytes;
+    return is_raw ? Joining::kRagged : Joining::kStack;
   }
 
   std::uint64_t most_bytes(std::uint64_t encoded_bytes) const override {

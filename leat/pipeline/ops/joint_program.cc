@@ -51,13 +51,20 @@ class JointProgram {
 
   Joining joining(std::size_t chain) const {
     if (chains_[chain].shapes) return chains_[chain].shapes->joining;
-    Joining joining = Joining::kStack;
-    if (chains_[chain].before.value_program != nullptr) {
-      joining = chains_[chain].before.value_program->joining();
+    const OutputField& before = chains_[chain].before;
+    // Bytes as they are stored, as long as only filters have seen them.
+    bool is_raw = before.program == nullptr &&
+                  before.value_program == nullptr &&
+                  chains_[chain].kind == FieldKind::kBytes;
+    Joining joining = is_raw ? Joining::kRagged : Joining::kStack;
+    if (before.value_program != nullptr) {
+      joining = before.value_program->joining();
     }
     for (const Step& step : steps_) {
       if (std::ranges::find(step.chains, chain) == step.chains.end()) continue;
       const auto* function = std::get_if<FunctionOp>(&step.what);
+      if (function != nullptr && function->filters) continue;
+      if (std::exchange(is_raw, false)) joining = Joining::kStack;
       if (function != nullptr && function->joining == Joining::kRagged) {
         joining = Joining::kRagged;
       }
