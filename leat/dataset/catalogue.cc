@@ -14,6 +14,25 @@ using catalogue_format::load;
 using catalogue_format::PackedRange;
 using catalogue_format::unpack;
 
+namespace {
+
+void check(const CatalogueTables& tables, std::size_t field, FieldKind kind,
+           SampleId sample) {
+  LEAT_CHECK(field < tables.fields.size() &&
+             tables.fields[field].kind == kind &&
+             sample.value < tables.samples);
+}
+
+/// The part of a joined catalogue with the sample; null if it is not joined.
+const CataloguePart* part_of(const CatalogueTables& tables, std::size_t field,
+                             FieldKind kind, SampleId sample) {
+  if (tables.parts.empty()) return nullptr;
+  check(tables, field, kind, sample);
+  return tables.part_with(sample);
+}
+
+}  // namespace
+
 std::string key_in_store(std::string_view prefix,
                          std::string_view relative_key) {
   std::string key;
@@ -47,6 +66,12 @@ EtagKind Catalogue::etag_kind() const { return tables_->etag_kind; }
 std::uint64_t Catalogue::total_bytes() const {
   if (tables_->total_bytes) return *tables_->total_bytes;
   std::uint64_t total = 0;
+  for (const CataloguePart& part : tables_->parts) {
+    if (__builtin_add_overflow(total, part.from->total_bytes(), &total)) {
+      return std::numeric_limits<std::uint64_t>::max();
+    }
+  }
+  if (!tables_->parts.empty()) return total;
   for (std::size_t field = 0; field < fields().size(); ++field) {
     if (fields()[field].kind != FieldKind::kBytes) continue;
     for (SampleId id; id.value < samples(); ++id.value) {
@@ -69,18 +94,25 @@ const std::vector<std::string>& Catalogue::classes() const {
 
 std::string_view Catalogue::key(SampleId sample) const {
   LEAT_CHECK(sample.value < tables_->samples);
+  if (const CataloguePart* part = tables_->part_with(sample)) {
+    return part->from->key(part->own(sample));
+  }
   return tables_->sample_keys.at(sample.value);
 }
 
 const CatalogueColumn& Catalogue::column(std::size_t field, FieldKind kind,
                                          SampleId sample) const {
-  LEAT_CHECK(field < tables_->fields.size() &&
-             tables_->fields[field].kind == kind &&
-             sample.value < tables_->samples);
+  check(*tables_, field, kind, sample);
   return tables_->columns[field];
 }
 
 ByteRange Catalogue::range(std::size_t field, SampleId sample) const {
+  if (const auto* in = part_of(*tables_, field, FieldKind::kBytes, sample)) {
+    ByteRange range = in->from->range(in->fields[field], in->own(sample));
+    if (range.is_missing()) return range;
+    range.object.value += static_cast<std::uint32_t>(in->first_object);
+    return range;
+  }
   const CatalogueColumn& of = column(field, FieldKind::kBytes, sample);
   const ByteRange range =
       unpack(load<PackedRange>(of.values + sample.value * kRangeBytes));
@@ -89,6 +121,16 @@ ByteRange Catalogue::range(std::size_t field, SampleId sample) const {
 }
 
 std::int64_t Catalogue::int64(std::size_t field, SampleId sample) const {
+  if (const auto* in = part_of(*tables_, field, FieldKind::kInt64, sample)) {
+    if (field == tables_->part_field) return in - tables_->parts.data();
+    const std::int64_t own =
+        in->from->int64(in->fields[field], in->own(sample));
+    // join_catalogues() has refused labels that have no name.
+    const auto label = static_cast<std::uint64_t>(own);
+    const bool is_renumbered =
+        field == tables_->label_field && label < in->labels.size();
+    return is_renumbered ? in->labels[label] : own;
+  }
   const CatalogueColumn& of = column(field, FieldKind::kInt64, sample);
   const std::byte* at = of.values + sample.value * of.width;
   switch (of.width) {
@@ -104,18 +146,31 @@ std::int64_t Catalogue::int64(std::size_t field, SampleId sample) const {
 }
 
 double Catalogue::float64(std::size_t field, SampleId sample) const {
+  if (const auto* in = part_of(*tables_, field, FieldKind::kFloat64, sample)) {
+    return in->from->float64(in->fields[field], in->own(sample));
+  }
   const CatalogueColumn& of = column(field, FieldKind::kFloat64, sample);
   const std::byte* at = of.values + sample.value * of.width;
   return of.width == 4 ? load<float>(at) : load<double>(at);
 }
 
 std::string_view Catalogue::string(std::size_t field, SampleId sample) const {
+  if (const auto* in = part_of(*tables_, field, FieldKind::kString, sample)) {
+    return in->from->string(in->fields[field], in->own(sample));
+  }
   return column(field, FieldKind::kString, sample).text.at(sample.value);
 }
 
 ObjectView Catalogue::object(ObjectIndex object) const {
   LEAT_CHECK(object.value < tables_->objects);
   const std::uint64_t i = object.value;
+  if (const CataloguePart* part = tables_->part_with(object)) {
+    ObjectView view = part->from->object(
+        {static_cast<std::uint32_t>(i - part->first_object)});
+    view.key = tables_->object_keys.at(i);
+    if (tables_->etag_kind == EtagKind::kNone) view.etag = {};
+    return view;
+  }
   return {.key = tables_->object_keys.at(i),
           .etag = tables_->etag_kind == EtagKind::kNone ? std::string_view()
                                                         : tables_->etags.at(i),

@@ -90,8 +90,9 @@ enum class CatalogueChecks : std::uint8_t {
 /// their bytes. docs/reference/catalogue.md has the format, byte by byte.
 ///
 /// A view: it reads the given span and copies only the names of fields and
-/// classes. open() checks the bytes as far as the caller asks; no accessor can
-/// reach outside them, whatever the file contains.
+/// classes; a joined one (derive.h) reads its parts. open() checks the bytes as
+/// far as the caller asks; no accessor can reach outside them, whatever the
+/// file contains.
 ///
 /// Threads:  any; it never changes.
 /// Lifetime: `owner` keeps the span alive (a mapping of `index/`, a Buffer).
@@ -152,6 +153,7 @@ class Catalogue {
   Hash128 digest() const;
 
  private:
+  friend struct CatalogueTables;
   explicit Catalogue(std::shared_ptr<const CatalogueTables> tables);
   const CatalogueColumn& column(std::size_t field, FieldKind kind,
                                 SampleId sample) const;

@@ -1,4 +1,5 @@
-// The tables that Catalogue::open() found, checked. Shared by its two sources.
+// The tables that Catalogue::open() found, checked, or that join_catalogues()
+// made. Shared by their sources.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -7,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "leat/dataset/catalogue.h"
@@ -41,7 +43,41 @@ struct CatalogueColumn {
   TextColumn text;  ///< The texts of a kString field.
 };
 
+/// One of the catalogues that a joined one reads.
+struct CataloguePart {
+  std::shared_ptr<const Catalogue> from;
+  std::uint64_t first_sample = 0;  ///< Those of the parts before it.
+  std::uint64_t first_object = 0;
+  /// By field of the joined catalogue, without that of the part's number: the
+  /// part's own.
+  std::vector<std::size_t> fields;
+  /// By the part's label: the joined one. Empty: they are the same.
+  std::vector<std::int64_t> labels;
+
+  SampleId own(SampleId sample) const { return {sample.value - first_sample}; }
+};
+
 struct CatalogueTables {
+  static constexpr std::size_t kNoField = static_cast<std::size_t>(-1);
+
+  static Catalogue over(std::shared_ptr<const CatalogueTables> tables) {
+    return Catalogue(std::move(tables));
+  }
+  /// Null if it is not joined. REQUIRES: there is such a sample.
+  const CataloguePart* part_with(SampleId sample) const {
+    return part_by(&CataloguePart::first_sample, sample.value);
+  }
+  const CataloguePart* part_with(ObjectIndex object) const {
+    return part_by(&CataloguePart::first_object, object.value);
+  }
+  const CataloguePart* part_by(std::uint64_t CataloguePart::*first,
+                               std::uint64_t number) const {
+    if (parts.empty()) return nullptr;
+    // The last that begins there or before: a part without any has the same
+    // first as the next one.
+    return &*(std::ranges::upper_bound(parts, number, {}, first) - 1);
+  }
+
   std::shared_ptr<const void> owner;
   std::uint64_t samples = 0;
   std::uint64_t objects = 0;
@@ -57,6 +93,11 @@ struct CatalogueTables {
   TextColumn etags;        ///< Unset if etag_kind is kNone.
   TextColumn sample_keys;  ///< Possibly the object keys.
   std::vector<CatalogueColumn> columns;
+  /// The parts of a joined catalogue, in order: all but the keys of objects is
+  /// theirs.
+  std::vector<CataloguePart> parts;
+  std::size_t part_field = kNoField;   ///< The number of a sample's part.
+  std::size_t label_field = kNoField;  ///< The one that is renumbered.
 };
 
 }  // namespace leat

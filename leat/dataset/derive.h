@@ -31,6 +31,9 @@ std::string joined_prefix(std::size_t part);
 /// that. Fields come in the order of the first part; classes are merged by name
 /// and labels renumbered: see merge_classes().
 ///
+/// It reads its parts, which it keeps alive: beside them it takes the keys of
+/// their objects alone. Its digest is a function of theirs.
+///
 /// `places` says of how many places each part is joined itself, 0 for one that
 /// is not: its keys begin with joined_prefix() then, and are counted on from
 /// the places of the parts before it. Empty: none is.
@@ -39,10 +42,10 @@ std::string joined_prefix(std::size_t part);
 ///
 /// Errors:
 ///   kInvalidArgument  parts whose fields differ (names both), or which have a
-///                     `part_field`; names of classes
-///                     in some parts alone; a label of no class, where they are
-///                     renumbered
-Result<Buffer> join_catalogues(
+///                     `part_field`; names of classes in some parts alone; a
+///                     label of no class, where they are renumbered; 2^32
+///                     objects or more
+Result<Catalogue> join_catalogues(
     std::span<const std::shared_ptr<const Catalogue>> parts,
     std::span<const std::size_t> places = {}, std::string_view part_field = {});
 

@@ -21,6 +21,10 @@ CatalogueRef open(Buffer file) {
   return std::make_shared<const Catalogue>(*Catalogue::open(std::move(file)));
 }
 
+CatalogueRef of(Result<Catalogue> joined) {
+  return std::make_shared<const Catalogue>(*std::move(joined));
+}
+
 /// `count` samples of an image, which every second one lacks, and a mask in a
 /// shard of all masks; each with a number, a weight and a caption.
 CatalogueRef pictures(std::size_t count, EtagKind etags = EtagKind::kHttp,
@@ -92,7 +96,7 @@ TEST(DeriveTest, OrderIsPartOfWhichDataItIs) {
 TEST(DeriveTest, PartsAreJoinedOneAfterTheOther) {
   const std::array<CatalogueRef, 2> parts{pictures(2), pictures(3)};
 
-  const CatalogueRef joined = open(*join_catalogues(parts));
+  const CatalogueRef joined = of(join_catalogues(parts));
 
   ASSERT_EQ(joined->samples(), 5u);
   EXPECT_EQ(joined->key({2}), "image0");
@@ -107,7 +111,7 @@ TEST(DeriveTest, EtagsOfDifferentStoresAreNotCompared) {
   const std::array<CatalogueRef, 2> parts{pictures(2, EtagKind::kHttp),
                                           pictures(2, EtagKind::kFile)};
 
-  EXPECT_EQ(open(*join_catalogues(parts))->etag_kind(), EtagKind::kNone);
+  EXPECT_EQ(of(join_catalogues(parts))->etag_kind(), EtagKind::kNone);
 }
 
 TEST(DeriveTest, ShardsStayShardsIfAllPartsAre) {
@@ -115,8 +119,8 @@ TEST(DeriveTest, ShardsStayShardsIfAllPartsAre) {
   const std::array<CatalogueRef, 2> same{shards, shards};
   const std::array<CatalogueRef, 2> mixed{shards, pictures(2)};
 
-  EXPECT_EQ(open(*join_catalogues(same))->layout(), Layout::kShards);
-  EXPECT_EQ(open(*join_catalogues(mixed))->layout(), Layout::kObjects);
+  EXPECT_EQ(of(join_catalogues(same))->layout(), Layout::kShards);
+  EXPECT_EQ(of(join_catalogues(mixed))->layout(), Layout::kObjects);
 }
 
 /// A sample for each class, labelled with it, and one with the last label
@@ -156,9 +160,9 @@ TEST(DeriveTest, ClassesAreMergedByName) {
   using Names = std::vector<std::string>;
   using Numbers = std::vector<std::int64_t>;
 
-  const CatalogueRef sorted = open(*join_catalogues(folders));
-  const CatalogueRef appearing = open(*join_catalogues(ordered));
-  const CatalogueRef kept = open(*join_catalogues(same));
+  const CatalogueRef sorted = of(join_catalogues(folders));
+  const CatalogueRef appearing = of(join_catalogues(ordered));
+  const CatalogueRef kept = of(join_catalogues(same));
 
   EXPECT_EQ(sorted->classes(), (Names{"ant", "bee", "dog"}));
   EXPECT_EQ(labels_of(sorted), (Numbers{1, 2, 0, 2}));
@@ -172,7 +176,7 @@ TEST(DeriveTest, FieldsComeInTheOrderOfTheFirst) {
   const std::array<CatalogueRef, 2> parts{
       labelled({"ant", "bee"}), labelled({"bee"}, /*has_label_first=*/true)};
 
-  const CatalogueRef joined = open(*join_catalogues(parts));
+  const CatalogueRef joined = of(join_catalogues(parts));
 
   EXPECT_EQ(joined->fields()[0].name, "data");
   EXPECT_EQ(joined->int64(1, {2}), 1);
@@ -192,11 +196,11 @@ TEST(DeriveTest, LabelsThatNobodyCanNameAreRefused) {
 
 TEST(DeriveTest, JoinedPartsAreCountedOn) {
   const CatalogueRef two =
-      open(*join_catalogues(std::array{pictures(1), pictures(2)}));
+      of(join_catalogues(std::array{pictures(1), pictures(2)}));
   const std::array<CatalogueRef, 3> parts{pictures(1), two, pictures(1)};
   const std::array<std::size_t, 3> places{0, 2, 0};
 
-  const CatalogueRef joined = open(*join_catalogues(parts, places));
+  const CatalogueRef joined = of(join_catalogues(parts, places));
 
   const auto key = [&](std::uint64_t sample) {
     return joined->object(joined->range(0, {sample}).object).key;
@@ -214,7 +218,7 @@ TEST(DeriveTest, PartsWithOtherFieldsAreRefused) {
   const std::array<CatalogueRef, 2> parts{pictures(1),
                                           open(*std::move(writer).finish())};
 
-  const Result<Buffer> joined = join_catalogues(parts);
+  const Result<Catalogue> joined = join_catalogues(parts);
 
   ASSERT_FALSE(joined);
   EXPECT_EQ(joined.error().code(), ErrorCode::kInvalidArgument);

@@ -204,8 +204,9 @@ Result<Dataset> join_datasets(std::span<const Dataset> datasets,
     }
     joined.url += (joined.url.empty() ? "" : " + ") + dataset.url;
   }
-  LEAT_TRY(joined.catalogue,
-           shared(join_catalogues(catalogues, places, part_field)));
+  LEAT_TRY(Catalogue catalogue,
+           join_catalogues(catalogues, places, part_field));
+  joined.catalogue = std::make_shared<const Catalogue>(std::move(catalogue));
   return joined;
 }
 
