@@ -50,9 +50,9 @@ struct CataloguePart {
   std::uint64_t first_object = 0;
   /// By field of the joined catalogue, without that of the part's number: the
   /// part's own.
-  std::vector<std::size_t> fields;
+  std::vector<std::size_t> fields = {};
   /// By the part's label: the joined one. Empty: they are the same.
-  std::vector<std::int64_t> labels;
+  std::vector<std::int64_t> labels = {};
 
   SampleId own(SampleId sample) const { return {sample.value - first_sample}; }
 };

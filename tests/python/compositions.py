@@ -167,7 +167,7 @@ class Streams:
             shuffles = {"full": "full", "block": leat.Shuffle("block", window=4), "none": False}
             usual |= {"shuffle": shuffles[composition.shuffle], "ids": True}
         if composition.filter in ("seen", "both"):
-            usual |= {"ops": [leat.ops.Filter(_is_kept, field=_field(composition.data))]}
+            usual |= {"ops": [leat.ops.Python(_padded, workers="threads"), leat.ops.Filter(_is_kept, workers="threads")]}
         return leat.Loader(data, **usual, **options)
 
 
@@ -175,8 +175,12 @@ def _field(data: str) -> str:
     return {"objects": "data", "shards": "bin", "documents": "tokens"}[data]
 
 
-def _is_kept(value: Any) -> bool:
-    return len(value) % 3 != 1
+def _padded(value: bytes) -> np.ndarray:
+    return np.frombuffer(value.ljust(80), np.uint8)
+
+
+def _is_kept(value: np.ndarray) -> bool:
+    return int(value.sum()) % 3 != 1
 
 
 @dataclass(frozen=True)
