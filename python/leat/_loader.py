@@ -147,11 +147,11 @@ class Loader:
             rank, world_size = place_of(rank, world_size)
         else:
             rank, world_size = self._mesh.rank, self._mesh.world_size
+        if own is not None:
+            own.check_beside(ops, fields, ids=ids, on_error=on_error)
         self._rows = _row_op(order, ops, on_error)
         if order.budget is not None and batch_size is None and global_batch_size is None:
             batch_size = 1
-        if own is not None:
-            own.check_beside(ops, fields, ids=ids, on_error=on_error)
         if self._rows is not None:  # Ops of samples in Megatron's order get whole ones.
             ops = [*ops, self._rows] if own is None else [self._rows, *ops]
         self._delivery = Delivery(
