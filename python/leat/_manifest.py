@@ -256,7 +256,7 @@ class Places:
     def __init__(self, base: str, name: str) -> None:
         self._base = base.rstrip("/") or "/"
         self._name = name
-        self._is_table_local = _is_local(name)
+        self._is_table_local = is_local(name)
         self._numbers: dict[str, int] = {}
 
     def find(self, path: str, row: int) -> tuple[int, str]:
@@ -295,11 +295,11 @@ class Places:
                     raise self._bad(path.partition("?")[0], row, "has a query or a fragment")
                 key = urllib.parse.unquote(key)
             return f"{scheme}://{host}", key
-        if not _is_local(base):
+        if not is_local(base):
             return base, path.lstrip("/")
         if os.path.isabs(path):
             return self._local(path, path, row)
-        folder = _folder(base)
+        folder = local_folder(base)
         whole = os.path.normpath(os.path.join(folder, path))
         if os.path.commonpath([folder, whole]) != folder or whole == folder:
             raise self._bad(
@@ -309,8 +309,8 @@ class Places:
 
     def _local(self, path: str, shown: str, row: int) -> tuple[str, str]:
         whole = os.path.normpath(path)
-        if _is_local(self._base):
-            folder = _folder(self._base)
+        if is_local(self._base):
+            folder = local_folder(self._base)
             if os.path.commonpath([folder, whole]) == folder and whole != folder:
                 return self._base, os.path.relpath(whole, folder)
         if not self._is_table_local:
@@ -324,11 +324,11 @@ class Places:
         return InvalidArgument(f"{self._name}, row {row}: {path} {why}")
 
 
-def _is_local(url: str) -> bool:
+def is_local(url: str) -> bool:
     return "://" not in url or url.startswith("file://")
 
 
-def _folder(base: str) -> str:
+def local_folder(base: str) -> str:
     return os.path.abspath(base[len("file://") :] if base.startswith("file://") else base)
 
 

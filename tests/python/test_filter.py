@@ -236,7 +236,7 @@ def test_lists_that_an_op_read_stay_ragged(tmp_path, fresh_cache):
         np.save(out, np.arange(number))
         write(tmp_path / "lists" / f"{number:02}.npy", out.getvalue())
     with load(tmp_path / "lists", ops=[LoadNpy(ragged=True), Filter(lambda array: len(array) > 9)], batch=10) as loader:
-        lists = [row.tolist() for batch in loader for row in batch["data"].tolist()]
+        lists = [row for batch in loader for row in batch["data"].tolist()]
     assert len(lists) == 30 and all(row == list(range(len(row))) and len(row) > 9 for row in lists)
 
 

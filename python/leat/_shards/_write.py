@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import groupby, islice
 from typing import Any
 
 from leat import _native
+from leat._manifest import is_local, local_folder
 from leat._shards._plan import FORMATS, Plan
 from leat._shards._row import rows_of
 from leat._storage import checked_storage, native_storage
@@ -37,6 +39,8 @@ def write(
         leat.InvalidArgument: DEST has shards of another plan.
     """
     form = FORMATS[plan.format]
+    if is_local(dest):  # A bucket needs no folder.
+        os.makedirs(local_folder(dest), exist_ok=True)
     place = _native.Place(dest, native_storage(checked_storage(store)))  # type: ignore[arg-type]
     _begin(plan, place, form)
     done = _found(plan, place, form, uploads)
