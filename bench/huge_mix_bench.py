@@ -33,10 +33,8 @@ SHARD_SAMPLES = 10_000  # As make_catalogue has it.
 def make(folder: pathlib.Path, sources: int, samples: int) -> None:
     """s00/, s01/, …, and the catalogue of each in the cache."""
     each = samples // sources
-    one, shard = folder / "catalogue", folder / "shard"
+    one = folder / "catalogue"
     subprocess.run([make_catalogue(), str(one), str(each), str(SAMPLE_BYTES)], check=True)
-    with shard.open("wb") as file:
-        file.truncate(SHARD_SAMPLES * SAMPLE_BYTES)
     for source in range(sources):
         place = folder / f"s{source:02}"
         place.mkdir()
@@ -46,7 +44,10 @@ def make(folder: pathlib.Path, sources: int, samples: int) -> None:
         (place / "0.bin").unlink()
         os.unlink(location)
         os.link(one, location)
-        for number in range(-(-each // SHARD_SAMPLES)):
+        shard = place / "000000.tar"  # One for each source: a file has at most 65,000 links.
+        with shard.open("wb") as file:
+            file.truncate(SHARD_SAMPLES * SAMPLE_BYTES)
+        for number in range(1, -(-each // SHARD_SAMPLES)):
             os.link(shard, place / f"{number:06}.tar")
 
 

@@ -25,7 +25,7 @@ FENCED = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`([^`\n]+(?:\n[^`\n]+)?)`")
 OF_OTHERS = ("/docs/coming-from/", "/docs/design/")
 """These pages name keywords of other libraries, or of former times: only calls of ours are checked."""
-KEYWORDS_OF_OTHERS = {"ignore_data_skip", "steps_per_epoch"}
+KEYWORDS_OF_OTHERS = {"ignore_data_skip", "steps_per_epoch", "item_loader", "compression", "compression_level"}
 OPTIONS_OF_OTHERS = {
     "--reset-attention-mask", "--reset-position-ids", "--eod-mask-loss", "--data-path", "--train-data-path",
     "--seq-length", "--train-iters", "--global-batch-size", "--split",
