@@ -163,7 +163,8 @@ TEST(SimulationFileTest, MistakesSayWhichWhereAndWhatElse) {
   EXPECT_THAT(error_of("# \ufe69 \u00e9\nx = ["),
               HasSubstr("(line 2) is not TOML"));
   EXPECT_THAT(error_of(""),
-              HasSubstr("no [[simulation]], [[deli]] or [[solar]]"));
+              HasSubstr("no [[simulation]], [[break_even]], [[deli]] "
+                        "or [[solar]]"));
   EXPECT_THAT(error_of("[simulation]\n"),
               HasSubstr("must be a list of tables"));
   EXPECT_THAT(error_of("[[simulation]]\nepochs = 1\n"),

@@ -165,6 +165,10 @@ Result<Catalogue> join_catalogues(Parts parts,
                                   std::string_view part_field) {
   LEAT_CHECK(!parts.empty());
   LEAT_CHECK(places.empty() || places.size() == parts.size());
+  std::vector<std::vector<std::size_t>> fields(parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    LEAT_TRY(fields[i], fields_alike(*parts[0], *parts[i], i));
+  }
   LEAT_TRY(MergedClasses classes, merge_classes(parts));
   LEAT_TRY(auto tables, shared_tables(parts, classes, part_field));
   auto keys = std::make_shared<ObjectKeys>();
@@ -173,8 +177,8 @@ Result<Catalogue> join_catalogues(Parts parts,
     CataloguePart part{.from = parts[i],
                        .first_sample = tables->samples,
                        .first_object = keys->count(),
+                       .fields = std::move(fields[i]),
                        .labels = std::move(classes.numbers[i])};
-    LEAT_TRY(part.fields, fields_alike(*parts[0], *parts[i], i));
     LEAT_TRY_VOID(check_labels(part, tables->label_field));
     const bool is_joined = !places.empty() && places[i] != 0;
     keys->add(*parts[i], place, is_joined);

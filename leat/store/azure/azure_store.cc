@@ -122,12 +122,12 @@ void AzureStore::read(ReadRequest request, std::stop_token stop,
   if (auto wanted = if_match_header(request.object.etag)) {
     get.headers.push_back(*std::move(wanted));
   }
-  send_ranged_get(http_,
-                  {.url = url_of(request.object.key),
+  RangedGet ranged{.url = url_of(request.object.key),
                    .http = std::move(get),
                    .tag = kEtag,
-                   .error_of = error_of_},
-                  std::move(request), std::move(stop), std::move(done));
+                   .error_of = error_of_};
+  send_ranged_get(http_, std::move(ranged), std::move(request), std::move(stop),
+                  std::move(done));
 }
 
 Error AzureStore::error_of(const AuthorizedReply& reply, std::string doing) {

@@ -112,12 +112,12 @@ void GcsStore::read(ReadRequest request, std::stop_token stop, ReadDone done) {
   HttpRequest get = request_to("", request.object.key, query);
   // Objects that are stored compressed come as they are stored.
   get.headers.push_back("Accept-Encoding: gzip");
-  send_ranged_get(http_,
-                  {.url = url_of(request.object.key),
+  RangedGet ranged{.url = url_of(request.object.key),
                    .http = std::move(get),
                    .tag = kGeneration,
-                   .error_of = error_of_},
-                  std::move(request), std::move(stop), std::move(done));
+                   .error_of = error_of_};
+  send_ranged_get(http_, std::move(ranged), std::move(request), std::move(stop),
+                  std::move(done));
 }
 
 Result<std::string> GcsStore::ask(HttpRequest request, const std::string& doing,

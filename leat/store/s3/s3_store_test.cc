@@ -393,7 +393,8 @@ TEST_F(AnonymousTest, SendsNothingOfWhoWeAre) {
 
   ASSERT_TRUE(read("k", 0, 4));
 
-  EXPECT_THAT(script_.asked.at(0).headers, ElementsAre("Range: bytes=0-3"));
+  EXPECT_THAT(script_.asked.at(0).headers,
+              ElementsAre("x-amz-checksum-mode: ENABLED", "Range: bytes=0-3"));
   script_.answer(403, error_xml("AccessDenied"));
   EXPECT_THAT(read("k", 0, 4).error().message(), HasSubstr("not public"));
 }
