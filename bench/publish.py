@@ -200,7 +200,7 @@ worse than hoped. Make this page anew: run the commands with `--publish`, then `
 """
 
 
-RELIABILITY_FIGURES = (Figure("faults", "Beside other libraries, on the same server", tell_faults, "Medians of interleaved runs."),)
+RELIABILITY_FIGURES = (Figure("faults", "Measured", tell_faults, "Medians of interleaved runs."),)
 
 RELIABILITY_HEAD = """# A store that is unwell, in figures
 
