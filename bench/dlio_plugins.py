@@ -15,6 +15,7 @@ import io
 import os
 import pathlib
 import struct
+from abc import abstractmethod
 from typing import Any, Iterator
 
 import numpy as np
@@ -103,8 +104,9 @@ class _Reader(FormatReader):
         super().__init__(dataset_type, thread_index)
         self._held = ""
 
+    @abstractmethod
     def fetch(self, path: str) -> bytes:
-        raise NotImplementedError
+        """The bytes of a file, in the way that is measured."""
 
     def read_index(self, global_sample_idx: int, step: int) -> Any:
         path, _ = self.global_index_map[global_sample_idx]

@@ -98,28 +98,6 @@ Result<Items> items_of(std::uint32_t code, Order order) {
                   order == Order::kBig ? "a tensor" : "an array of NumPy's"));
 }
 
-/// Just the items follow. Written so that no product can wrap around.
-Result<void> check_size(const NpyHeader& header, std::uint64_t encoded_bytes) {
-  const std::uint64_t present = encoded_bytes - header.data_offset;
-  std::uint64_t bytes = header.item_bytes;
-  for (const std::int64_t side : header.shape) {
-    if (side == 0) bytes = 0;
-  }
-  for (const std::int64_t side : header.shape) {
-    if (bytes == 0) break;
-    const auto factor = static_cast<std::uint64_t>(side);
-    if (bytes > present / factor) {
-      return corrupt(fmt::format(
-          "only {} bytes of items follow the head, which claims more",
-          present));
-    }
-    bytes *= factor;
-  }
-  if (bytes == present) return {};
-  return corrupt(fmt::format(
-      "{} bytes of items follow the head, which claims {}", present, bytes));
-}
-
 }  // namespace
 
 Result<NpyHeader> read_litdata_array(std::span<const std::byte> encoded) {
@@ -142,7 +120,7 @@ Result<NpyHeader> read_litdata_array(std::span<const std::byte> encoded) {
   for (std::uint32_t i = 0; i < dimensions; ++i) {
     header.shape.push_back(word_at(encoded, kHead + std::size_t{4} * i, order));
   }
-  LEAT_TRY_VOID(check_size(header, encoded.size()));
+  LEAT_TRY_VOID(check_items_follow(header, encoded.size(), "LitData array"));
   return header;
 }
 

@@ -55,24 +55,6 @@ std::uint64_t little_endian(std::span<const std::byte> bytes) {
   return value;
 }
 
-/// Just the items follow. Written so that no product can wrap around.
-Result<void> check_size(const NpyHeader& header, std::uint64_t encoded_bytes) {
-  const std::uint64_t present = encoded_bytes - header.data_offset;
-  std::uint64_t bytes = header.item_bytes;
-  for (const std::int64_t side : header.shape) {
-    const auto factor = static_cast<std::uint64_t>(side);
-    if (bytes > present / factor) {
-      return corrupt(fmt::format(
-          "only {} bytes of items follow the head, which claims more",
-          present));
-    }
-    bytes *= factor;
-  }
-  if (bytes == present) return {};
-  return corrupt(fmt::format(
-      "{} bytes of items follow the head, which claims {}", present, bytes));
-}
-
 }  // namespace
 
 std::optional<MdsItems> mds_items_named(std::string_view name) {
@@ -113,7 +95,7 @@ Result<NpyHeader> read_mds_array(std::span<const std::byte> encoded,
     header.shape.push_back(static_cast<std::int64_t>(side));
   }
   header.data_offset = at;
-  LEAT_TRY_VOID(check_size(header, encoded.size()));
+  LEAT_TRY_VOID(check_items_follow(header, encoded.size(), "MDS array"));
   return header;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -281,6 +282,32 @@ Result<NpyHeader> read_npy_header(std::span<const std::byte> head,
   }
   LEAT_TRY_VOID(check_size(header, file_bytes));
   return header;
+}
+
+Result<void> check_items_follow(const NpyHeader& header,
+                                std::uint64_t file_bytes,
+                                std::string_view what) {
+  const std::uint64_t present = file_bytes - header.data_offset;
+  // Written so that no product can wrap around.
+  std::uint64_t bytes = std::ranges::find(header.shape, 0) != header.shape.end()
+                            ? 0
+                            : header.item_bytes;
+  for (const std::int64_t side : header.shape) {
+    if (bytes == 0) break;
+    const auto factor = static_cast<std::uint64_t>(side);
+    if (bytes > present / factor) {
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("{}: only {} bytes of items follow the head, "
+                               "which claims more",
+                               what, present));
+    }
+    bytes *= factor;
+  }
+  if (bytes == present) return {};
+  return Error(ErrorCode::kCorrupt,
+               fmt::format("{}: {} bytes of items follow the head, which "
+                           "claims {}",
+                           what, present, bytes));
 }
 
 }  // namespace leat

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "leat/base/result.h"
@@ -54,5 +55,14 @@ Result<NpyHeader> read_npy_header(std::span<const std::byte> head,
 inline Result<NpyHeader> read_npy_header(std::span<const std::byte> file) {
   return read_npy_header(file, file.size());
 }
+
+/// Checks that just the items follow in the `file_bytes` of an array, of
+/// whatever format: `what` names it in messages.
+///
+/// Errors: kCorrupt
+/// REQUIRES: no side is negative; the head lies within the file.
+Result<void> check_items_follow(const NpyHeader& header,
+                                std::uint64_t file_bytes,
+                                std::string_view what);
 
 }  // namespace leat

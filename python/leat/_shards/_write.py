@@ -33,7 +33,7 @@ def write(
     """Writes what is not there yet, and then the index.
 
     Returns:
-        What there is: index, shards, samples, bytes; and how many shards were there before.
+        The index, shards, samples and bytes that are there; and how many shards were there before.
 
     Raises:
         leat.InvalidArgument: DEST has shards of another plan.
