@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "leat/dataset/sample_version.h"
+
 namespace leat {
 namespace {
 
@@ -28,7 +30,8 @@ void exclude(const RunContext& context, SampleWork& sample) {
   context.excluded.add({.sample = context.in_dataset(sample.id),
                         .why = why,
                         .key = std::string(context.catalogue.key(sample.id)),
-                        .cause = failed.message()});
+                        .cause = failed.message(),
+                        .version = sample_version(context.catalogue, sample.id).hex()});
   if (!sample.excluded) sample.excluded = why;
 }
 
