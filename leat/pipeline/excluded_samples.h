@@ -36,7 +36,7 @@ struct Exclusion {
   Excluded why = Excluded::kBad;
   std::string key;
   std::string cause;  ///< The message of its error.
-  std::string version = {};  ///< Of what was read: see sample_version().
+  std::string version = {};  ///< The bytes that were read: sample_version().
 };
 
 /// Samples that nobody has to read in order to pass over them. A bit each, in
