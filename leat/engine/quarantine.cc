@@ -47,11 +47,10 @@ std::optional<std::string_view> next_part(std::string_view& rest) {
 }  // namespace
 
 std::string to_line(const Exclusion& exclusion) {
-  return fmt::format(
-      "{}\t{}\t{}\t{}\t{}\n",
-      exclusion.why == Excluded::kBad ? kBad : kSkipped, exclusion.sample.value,
-      in_line(exclusion.version), in_line(exclusion.key),
-      in_line(exclusion.cause));
+  return fmt::format("{}\t{}\t{}\t{}\t{}\n",
+                     exclusion.why == Excluded::kBad ? kBad : kSkipped,
+                     exclusion.sample.value, in_line(exclusion.version),
+                     in_line(exclusion.key), in_line(exclusion.cause));
 }
 
 std::optional<Exclusion> parse_exclusion(std::string_view line) {

@@ -36,8 +36,8 @@ struct QuarantineOptions {
 
 /// Learns which samples are passed over, and writes each down once: the file
 /// grows by a line for each, which ranks of a node append to together. It
-/// belongs to one dataset in one place. A sample whose bytes were replaced since
-/// is read again.
+/// belongs to one dataset in one place. A sample whose bytes were replaced
+/// since is read again.
 ///
 /// Threads: samples() any; look() one at a time.
 class Quarantine {

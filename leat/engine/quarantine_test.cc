@@ -40,10 +40,9 @@ class QuarantineTest : public ::testing::Test {
   std::optional<std::string> version_ = "v1";
 };
 
-const Exclusion kTorn{{17}, Excluded::kBad, "ant/17.jpg", "cut\tshort\nhere",
-                      "v1"};
-const Exclusion kSmall{{18}, Excluded::kSkipped, "ant/18.jpg", "large",
-                       "v1"};
+const Exclusion kTorn{
+    {17}, Excluded::kBad, "ant/17.jpg", "cut\tshort\nhere", "v1"};
+const Exclusion kSmall{{18}, Excluded::kSkipped, "ant/18.jpg", "large", "v1"};
 
 TEST(ExclusionTest, LinesAreReadAsTheyWereWritten) {
   const std::string line = to_line(kTorn);

@@ -35,7 +35,7 @@ struct Exclusion {
   SampleId sample;  ///< In the dataset.
   Excluded why = Excluded::kBad;
   std::string key;
-  std::string cause;  ///< The message of its error.
+  std::string cause;         ///< The message of its error.
   std::string version = {};  ///< The bytes that were read: sample_version().
 };
 

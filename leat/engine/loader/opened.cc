@@ -170,9 +170,8 @@ void Opened::open_quarantine(const Job& job, const Schedule& schedule,
   const bool passes_bad = options.on_error == OnError::kSubstitute;
   const bool is_asked = passes_bad || !options.recorded_filters.empty();
   quarantine = std::make_unique<Quarantine>(QuarantineOptions{
-      .path = is_asked
-                  ? quarantine_path(store.identity + job.data_digest, env)
-                  : "",
+      .path = is_asked ? quarantine_path(store.identity + job.data_digest, env)
+                       : "",
       .url = schedule.dataset().url,
       .passes_bad = passes_bad,
       .filters = options.recorded_filters,
