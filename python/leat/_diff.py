@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from leat._dataset import Dataset
+from leat._progress import Progress
 from leat.errors import InvalidArgument
 
 _KINDS = ("added", "removed", "changed")
@@ -36,8 +37,9 @@ def run(options: argparse.Namespace) -> None:
     if options.most < 0:
         raise InvalidArgument(f"--most {options.most}; it is 0 or more")
     store: Any = store_of(options)
-    before, after = (Dataset(url, storage_options=store) for url in (options.a, options.b))
-    found = differences(before, after)
+    with Progress("comparing catalogues"):
+        before, after = (Dataset(url, storage_options=store) for url in (options.a, options.b))
+        found = differences(before, after)
     if options.json:
         print(json.dumps({"samples": [len(before), len(after)], **found}))
         return

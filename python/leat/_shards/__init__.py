@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-import time
-from typing import Any
 
+from leat._progress import Progress
 from leat._shards._plan import FORMATS, MOST_SHARD_BYTES, bytes_of_text, plan_of
 from leat._shards._write import write
 from leat.errors import InvalidArgument
@@ -49,27 +47,10 @@ def run(options: argparse.Namespace) -> None:
         fields=options.fields.split(",") if options.fields else None, resize=options.resize, quality=options.quality,
     )  # fmt: skip
     there = {**store, "endpoint_url": options.dest_endpoint_url} if options.dest_endpoint_url else store
-    told = write(plan, options.dest, there, uploads=options.uploads, progress=_progress())
+    with Progress("packing", "shards") as progress:
+        told = write(plan, options.dest, there, uploads=options.uploads, progress=progress.tell)
     if options.json:
         print(json.dumps(told))
         return
     again = f", {told['there']} of them were there already" if told["there"] else ""
     print(f"{told['index']}: {told['samples']:,} samples in {told['shards']} shards, {told['bytes']:,} bytes{again}")
-
-
-def _progress() -> Any:
-    """Tells how far it is: on a terminal as a line, else every 10 s."""
-    last = time.monotonic()
-    is_terminal = sys.stderr.isatty()
-
-    def tell(done: int, total: int) -> None:
-        nonlocal last
-        if time.monotonic() - last < (0.2 if is_terminal else 10) and done < total:
-            return
-        last = time.monotonic()
-        if is_terminal:
-            print(f"\r{done} of {total} shards", end="" if done < total else "\n", file=sys.stderr, flush=True)
-        elif done < total:
-            print(f"{done} of {total} shards", file=sys.stderr, flush=True)
-
-    return tell

@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from leat import _native, ops as _ops
+from leat._progress import Progress
 from leat._show._html import POLICY
 from leat.errors import InvalidArgument
 
@@ -51,12 +52,13 @@ def run(options: argparse.Namespace) -> None:
     from leat._commands import source_of, store_of
     from leat._show import show
 
-    page = show(
-        source_of(options, store_of(options)), ops=_chains_of(options.ops), count=options.samples,
-        by=None if options.by == "none" else options.by, samples=options.sample, seed=options.seed,
-        epochs=options.epochs,
-        decode=None if options.decode is None else _function_named(options.decode),
-    )  # fmt: skip
+    with Progress("making the page"):
+        page = show(
+            source_of(options, store_of(options)), ops=_chains_of(options.ops), count=options.samples,
+            by=None if options.by == "none" else options.by, samples=options.sample, seed=options.seed,
+            epochs=options.epochs,
+            decode=None if options.decode is None else _function_named(options.decode),
+        )  # fmt: skip
     if options.serve:
         _serve(page.html.encode(), options.port, is_json=options.json)
         return
