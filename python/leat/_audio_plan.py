@@ -66,7 +66,9 @@ def count_of(frames: int, cut: Cut) -> int:
         return min(frames, 1)
     if not cut.pads:
         return (frames - cut.frames) // cut.stride + 1 if frames >= cut.frames else 0
-    return max(0, -(-(frames - cut.frames) // cut.stride)) + 1 if frames else 0
+    # Up to the one that has the last frame, unless that lies between two.
+    last = max(0, -(-(frames - cut.frames) // cut.stride))
+    return min(last, (frames - 1) // cut.stride) + 1 if frames else 0
 
 
 def is_plain(sound: Sound, cut: Cut) -> bool:
