@@ -35,7 +35,7 @@ Columns = list[tuple[str, str, Any, Any, Any, Any]]
 
 
 class Choice(NamedTuple):
-    """What the caller of `leat.Dataset.audio` wants."""
+    """The wishes of who calls `leat.Dataset.audio`."""
 
     seconds: Union[float, None]
     stride: Union[float, None]
@@ -170,11 +170,8 @@ class Files:
                 f"{key} has {sound.channels} channels, and {first.object.key} has {first.channels}; give mono=True, to "
                 "have the mean of them"
             )
-        if choice.dtype == "int16" and not (sound.coding in ("u1", "<i2") or (sound.coding == FLAC and sound.bits <= 16)):
-            kind = "floats" if sound.coding.startswith("<f") else "numbers"
-            raise InvalidArgument(f'{key} has {kind} of {sound.bits} bits, which int16 does not hold; give dtype="float32"')
-        if choice.dtype == "int16" and choice.mono and sound.channels > 1:
-            raise InvalidArgument(f'{key} has {sound.channels} channels, and their mean is no int16; give dtype="float32"')
+        if choice.dtype == "int16":
+            _check_int16(sound, choice.mono)
 
     def _tell(self, found: list[tuple[Sound, Segments]]) -> None:
         short = [sound for sound, segments in found if not len(segments.starts)]
@@ -184,10 +181,11 @@ class Files:
                 "with silence, and without seconds= a sample is a whole file"
             )
         if short:
-            what = "have no sound" if self._choice.rest == "pad" or self._choice.seconds is None else (
-                f'are shorter than {self._choice.seconds} s and left out; rest="pad" fills them up with silence'
-            )  # fmt: skip
-            _log.warning("%s: %d of %d files %s, such as %s", self._url, len(short), len(found), what, short[0].object.key)
+            why = f'are shorter than {self._choice.seconds} s and left out; rest="pad" fills them up with silence'
+            if self._choice.rest == "pad" or self._choice.seconds is None:
+                why = "have no sound"
+            key = short[0].object.key
+            _log.warning("%s: %d of %d files %s, such as %s", self._url, len(short), len(found), why, key)
         requests = sum(segments.requests for _, segments in found)
         if requests:
             read = sum(segments.read_bytes for _, segments in found)
@@ -237,6 +235,19 @@ class Files:
             left = _audio_plan.made_frames(sound, self._cut.rate) - begins
             made += np.minimum(left, self._cut.frames or 0).tolist()
         return made
+
+
+def _check_int16(sound: Sound, is_mono: bool) -> None:
+    key = sound.object.key
+    if sound.coding not in ("u1", "<i2") and not (sound.coding == FLAC and sound.bits <= 16):
+        kind = "floats" if sound.coding.startswith("<f") else "numbers"
+        raise InvalidArgument(
+            f'{key} has {kind} of {sound.bits} bits, which int16 does not hold; give dtype="float32"'
+        )
+    if is_mono and sound.channels > 1:
+        raise InvalidArgument(
+            f'{key} has {sound.channels} channels, and their mean is no int16; give dtype="float32"'
+        )
 
 
 def _read_once(object: Object) -> Object:

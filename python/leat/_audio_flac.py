@@ -1,4 +1,4 @@
-"""Where the blocks of a FLAC file lie. A FLAC file has no list of them, so that it is read once."""
+"""The places of a FLAC file's blocks. It has no list of them, so that it is read once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Blocks(NamedTuple):
     firsts: np.ndarray
     """The number of the first frame of each, and in the end the number of all frames."""
     offsets: np.ndarray
-    """Where each lies, and in the end where the last one ends."""
+    """The offset of each, and in the end that of the end of the last one."""
 
 
 def _crc8_table() -> list[int]:
@@ -41,7 +41,7 @@ _CRC8 = _crc8_table()
 
 class _Header(NamedTuple):
     number: int
-    """Of the block, or of its first frame where their sizes vary."""
+    """The block's, or its first frame's where their sizes vary."""
     frames: int
     varies: bool
 
@@ -125,13 +125,14 @@ def blocks_of(sound: Sound, object: Object) -> Blocks:
         raise Corrupt(f"{object.key}: no FLAC file, or damaged: no block of sound follows its header")
     if sound.frames and frames != sound.frames:
         raise Corrupt(
-            f"{object.key}: it is cut short, or damaged: its header says {sound.frames} frames, and its blocks have {frames}"
+            f"{object.key}: it is cut short, or damaged: its header says {sound.frames} frames, and its blocks have "
+            f"{frames}"
         )
     return Blocks(np.array([*firsts, frames], np.int64), np.array([*offsets, object.size], np.int64))
 
 
 def _candidates(data: bytes, end: int) -> list[int]:
-    """Where the two bytes are that begin a block."""
+    """The places of two bytes that begin a block."""
     values = np.frombuffer(data, np.uint8)
     found = np.flatnonzero(values[:-1] == 0xFF)
     found = found[found < end]

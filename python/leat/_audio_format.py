@@ -16,7 +16,7 @@ _MOST_CHANNELS = 256
 _UNKNOWN_SIZE = 0xFFFFFFFF
 _PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
 _SUBFORMAT = bytes.fromhex("000000001000800000aa00389b71")
-"""What follows the tag in the subformat of an extensible format."""
+"""This follows the tag in the subformat of an extensible format."""
 _CODINGS = {
     (_PCM, 8): "u1", (_PCM, 16): "<i2", (_PCM, 24): "<i3", (_PCM, 32): "<i4", (_FLOAT, 32): "<f4", (_FLOAT, 64): "<f8",
 }  # fmt: skip
@@ -28,14 +28,14 @@ class Sound(NamedTuple):
 
     object: Object
     coding: str
-    """Of a number: ``u1``, ``<i2``, ``<i3``, ``<i4``, ``<f4`` or ``<f8``; or `FLAC`."""
+    """A number's: ``u1``, ``<i2``, ``<i3``, ``<i4``, ``<f4`` or ``<f8``; or `FLAC`."""
     rate: int
     channels: int
     bits: int
     frames: int
-    """Of a FLAC file, 0 if its header does not tell."""
+    """0 if the header of a FLAC file does not tell."""
     begin: int
-    """Where its first frame lies: of a FLAC file, its first block."""
+    """The offset of its first frame; that of the first block of a FLAC file."""
     blocks: tuple[int, int] = (0, 0)
     """The frames of the smallest and the largest block of a FLAC file."""
 
@@ -56,7 +56,9 @@ class Head:
     def read(self, at: int, length: int) -> bytes:
         """Raises `leat.Corrupt` if the file ends before, or the header leads to too many places."""
         if at + length > self._object.size:
-            raise Corrupt(f"{self._object.key}: it is cut short: its header goes on after its {self._object.size} bytes")
+            raise Corrupt(
+                f"{self._object.key}: it is cut short: its header goes on after its {self._object.size} bytes"
+            )
         if at < self._at or at + length > self._at + len(self._data):
             self._reads += 1
             if self._reads > _MOST_READS:
@@ -67,7 +69,7 @@ class Head:
 
 
 def sound_of(object: Object) -> Sound:
-    """What the header of a file says.
+    """The format that the header of a file says.
 
     Raises:
         leat.Corrupt: it is neither a WAV nor a FLAC file, or damaged, or cut short; names it.
@@ -135,8 +137,8 @@ def _form(object: Object, data: bytes) -> tuple[str, int, int, int]:
     if coding is None:
         name = {_PCM: "PCM", _FLOAT: "floats", **_OTHERS}.get(tag, f"format {tag:#x}")
         raise InvalidArgument(
-            f"{object.key}: {name} of {bits} bits, and Leat reads PCM of 8, 16, 24 and 32 bits and floats of 32 and 64; "
-            "write it anew as one of these"
+            f"{object.key}: {name} of {bits} bits, and Leat reads PCM of 8, 16, 24 and 32 bits and floats of 32 and "
+            "64; write it anew as one of these"
         )
     if not (1 <= channels <= _MOST_CHANNELS and 1 <= rate <= _MOST_RATE and align == channels * bits // 8):
         raise _damaged(object, f"it says {channels} channels of {bits} bits in {align} bytes, {rate} times a second")
@@ -144,7 +146,7 @@ def _form(object: Object, data: bytes) -> tuple[str, int, int, int]:
 
 
 def _id3_bytes(data: bytes) -> int:
-    """Where the file begins that follows a tag."""
+    """The bytes of a tag, which the file follows."""
     return 10 + sum((data[6 + place] & 127) << 7 * (3 - place) for place in range(4))
 
 

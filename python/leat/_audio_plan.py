@@ -28,7 +28,7 @@ class Cut(NamedTuple):
     rate: Union[int, None]
     """None: that of the files."""
     frames: Union[int, None]
-    """Of a segment; None: a file is one."""
+    """Those of a segment; None: a file is one."""
     stride: int
     dtype: str
     is_mono: bool
@@ -43,7 +43,7 @@ class Segments:
     """Those of a file, as rows of a catalogue."""
 
     keys: list[str] = field(default_factory=list)
-    """Of the objects that hold them."""
+    """The names of the objects that hold them."""
     sizes: list[int] = field(default_factory=list)
     of_row: list[np.ndarray] = field(default_factory=list)
     """For each segment, the number of its key."""
@@ -83,7 +83,8 @@ def plain_segments(sound: Sound, cut: Cut) -> Segments:
     begins = np.arange(count, dtype=np.int64) * cut.stride
     return Segments(
         keys=[sound.object.key], sizes=[sound.object.size], of_row=[np.zeros(count, np.int64)],
-        offsets=[sound.begin + begins * sound.frame_bytes], lengths=[np.full(count, frames * sound.frame_bytes, np.int64)],
+        offsets=[sound.begin + begins * sound.frame_bytes],
+        lengths=[np.full(count, frames * sound.frame_bytes, np.int64)],
         starts=begins / sound.rate,
     )  # fmt: skip
 
@@ -130,8 +131,8 @@ def _check_size(sound: Sound, frames: int, rate: int, size: int) -> None:
     stored = frames * sound.rate / rate * sound.frame_bytes
     if max(size, stored) > _MOST_WHOLE_BYTES:
         raise InvalidArgument(
-            f"{sound.object.key}: a segment of {frames / rate:.0f} s has {max(size, stored) / 2**30:.1f} GiB, and is held "
-            "whole; give fewer seconds="
+            f"{sound.object.key}: a segment of {frames / rate:.0f} s has {max(size, stored) / 2**30:.1f} GiB, and is "
+            "held whole; give fewer seconds="
         )
 
 
@@ -166,7 +167,7 @@ def _source_frames(sound: Sound, rate: int, first: int, last: int) -> tuple[int,
     if rate == sound.rate:
         return first, last
     margin = -(-_FILTER_FRAMES * sound.rate // min(rate, sound.rate))
-    # Where a frame of one rate meets one of the other, so that their distance is a whole number.
+    # It begins where a frame of one rate meets one of the other, so that their distance is a whole number.
     step = sound.rate // math.gcd(sound.rate, rate)
     begin = max(0, (first * sound.rate // rate - margin) // step * step)
     return begin, min(sound.frames, -(-last * sound.rate // rate) + margin)

@@ -682,9 +682,9 @@ class Dataset:
         once, unless a sample is a whole file. FLAC needs soundfile, and `rate` needs soxr.
 
         Args:
-            url: a folder, a file, a pattern or a list, as for `leat.Dataset`. Of a folder, only
+            url: a folder, a file, a pattern or a list, as for `leat.Dataset`. Only names that end in
                 ``.wav``, ``.wave`` and ``.flac`` count.
-            seconds: of a segment. Segments begin `stride` seconds apart, by default `seconds`.
+            seconds: the length of a segment. Segments begin `stride` seconds apart, by default `seconds`.
             rate: frames a second; files of others are resampled. A segment is that part of the
                 resampled file. None: all files have one rate.
             dtype: ``"float32"``, from -1 to 1, or ``"int16"``, if files have at most 16 bits.
