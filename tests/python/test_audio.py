@@ -174,8 +174,8 @@ def test_blocks_of_flac_before_the_sound(folder):
 
 
 def test_headers_of_flac_blocks_in_parts(folder, monkeypatch):
-    whole = put(folder / "x.flac", 60011, 2, "flac 16")
-    for size in (100, 101, 4096, 9999):
+    whole = put(folder / "x.flac", 30011, 2, "flac 16")
+    for size in (613, 4096, 9999):
         monkeypatch.setattr("leat._audio_flac._READ_BYTES", size)
         monkeypatch.setattr("leat._audio._MOST_AT_ONCE_BYTES", 0)
         check_all(leat.Dataset.audio(folder, seconds=0.3, drawn=True, refresh="always"), {"x.flac": whole}, 16000)
