@@ -31,6 +31,7 @@ from leat.errors import (
 
 if TYPE_CHECKING:
     from leat import ops, testing, trace
+    from leat._audio_draw import SegmentSampler
     from leat._balance import Balance
     from leat._buckets import SizeBuckets
     from leat._budget import TokenBudget
@@ -62,6 +63,7 @@ __all__ = [
     "PermissionDenied",
     "Ragged",
     "ResourceExhausted",
+    "SegmentSampler",
     "Shuffle",
     "SizeBuckets",
     "Skipped",
@@ -91,6 +93,7 @@ _PLACES = {
     "Mesh": "_mesh",
     "Pack": "_pack",
     "Ragged": "_ragged",
+    "SegmentSampler": "_audio_draw",
     "Shuffle": "_shuffle",
     "SizeBuckets": "_buckets",
     "StorageOptions": "_storage",

@@ -16,6 +16,8 @@ import numpy as np
 from leat import (
     _array,
     _array_chunks,
+    _audio,
+    _audio_decode,
     _indexed,
     _litdata,
     _litdata_chunks,
@@ -649,6 +651,73 @@ class Dataset:
             storage_options=store or None,
         )  # fmt: skip
         return cls._of(native, dtypes, _made("array", [url], given, native))
+
+    @classmethod
+    @checks_names(_MOVED)
+    def audio(
+        cls,
+        url: Source | Sequence[Source],
+        *,
+        seconds: float | None = None,
+        stride: float | None = None,
+        rate: int | None = None,
+        dtype: Literal["float32", "int16"] = "float32",
+        mono: bool = False,
+        rest: Literal["drop", "pad"] = "drop",
+        drawn: bool = False,
+        refresh: str = "auto",
+        storage_options: StorageOptions | None = None,
+    ) -> Dataset:
+        """Segments of sound in WAV and FLAC files, where they lie.
+
+            leat.Dataset.audio("s3://bucket/speech", seconds=10, rate=16000, mono=True)
+
+        A sample is `seconds` of a file, read by range and decoded: ``audio``, an array of shape
+        ``(channels, frames)``; ``file``, the number of the file; ``start`` in it, in seconds; and
+        ``label``, if the files lie in folders, as for `leat.Dataset`. Without `seconds`, a sample is
+        a whole file of one channel: an array of shape ``(frames,)``, and a batch is a `leat.Ragged`.
+
+        Leat reads the headers once, and keeps what it found in the user's cache folder; that of
+        the first file each time. FLAC files have no list of their blocks, so that they are read
+        once, unless a sample is a whole file. FLAC needs soundfile, and `rate` needs soxr.
+
+        Args:
+            url: a folder, a file, a pattern or a list, as for `leat.Dataset`. Only names that end in
+                ``.wav``, ``.wave`` and ``.flac`` count.
+            seconds: the length of a segment. Segments begin `stride` seconds apart, by default `seconds`.
+            rate: frames a second; files of others are resampled. A segment is that part of the
+                resampled file. None: all files have one rate.
+            dtype: ``"float32"``, from -1 to 1, or ``"int16"``, if files have at most 16 bits.
+            mono: the mean of the channels. Otherwise all files have as many channels.
+            rest: ``"drop"`` leaves out what is no whole segment at the end of a file; ``"pad"``
+                fills it up with silence, and ``frames`` is how many are there.
+            drawn: each segment is read by itself, for `leat.SegmentSampler` and other samplers.
+                Otherwise segments that lie together, about 8 MiB, are read at once.
+            refresh, storage_options: as for `leat.Dataset`.
+
+        Raises:
+            leat.InvalidArgument: files of several rates or numbers of channels, or stored in a way
+                that Leat does not read; no file is long enough; soundfile or soxr is missing.
+            leat.NotFound: no such file.
+            leat.Corrupt: a file is damaged or cut short; names it. Also from a loader, of a FLAC's block.
+        """
+        chosen = _audio.check(_audio.Choice(seconds, stride, rate, dtype, bool(mono), rest, bool(drawn)))
+        store = checked_storage(storage_options)
+        objects = _native.Dataset(_sources(url), native_storage(store), refresh, None, ([], [], _audio.EXTENSIONS))
+        files = _audio.Files(objects, chosen)
+        said = json.dumps([_audio.VERSION, objects.digest, *chosen])
+        options = native_storage(store)
+        options.derive_with(_audio_decode.derive)
+        native = _native.Dataset.from_rows_made(
+            places=objects.places,
+            store=options,
+            make=files.rows,
+            description="audio " + hashlib.blake2b(said.encode()).hexdigest(),
+            refresh=refresh,
+        )
+        dtypes = {"audio": Rows(files.dtype, is_ragged=files.shape is None, shape=files.shape)}
+        given = _recipe.options_said(**{**chosen._asdict(), "storage_options": store or None})
+        return cls._of(native, dtypes, _made("audio", [url], given, native))
 
     @classmethod
     def litdata(

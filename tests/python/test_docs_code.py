@@ -217,6 +217,19 @@ def test_how_to_read_arrays(bucket, tmp_path):
     run_page("howto/arrays.md")
 
 
+def test_how_to_read_sound(bucket, tmp_path):
+    soundfile = pytest.importorskip("soundfile", reason="soundfile writes the files: pip install soundfile")
+    pytest.importorskip("soxr", reason="soxr resamples: pip install soxr")
+    for name, rate in (("cat/a.wav", 16000), ("cat/b.flac", 44100), ("dog/a.wav", 22050), ("dog/b.wav", 16000)):
+        path = write(tmp_path / "served" / "bucket" / "recordings" / name, b"")
+        soundfile.write(path, np.random.default_rng(0).uniform(-1, 1, (9 * rate, 2)), rate)
+    page: dict = {}
+    run_page("howto/audio.md", into=page)
+
+    assert page["padded"].shape == (4, 9 * 16000)
+    assert [batch[0].shape for batch in page["loader"]] == [(8, 1, 16000)]
+
+
 def test_how_to_read_shards_of_mds(bucket):
     run_page("howto/mds.md")
 

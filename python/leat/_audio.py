@@ -1,0 +1,258 @@
+"""Sound where it lies: WAV and FLAC files. A sample is a segment of a file, or a whole one."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, Union
+
+import numpy as np
+
+from leat import _audio_plan, _native
+from leat._array_stored import Object
+from leat._audio_decode import check_needs
+from leat._audio_flac import blocks_of
+from leat._audio_format import FLAC, Sound, sound_of
+from leat._audio_plan import Cut, Segments
+from leat.errors import Cancelled, InvalidArgument
+
+_log = logging.getLogger("leat")
+
+VERSION = 1
+"""Counts up when kept catalogues are to be made anew."""
+EXTENSIONS = ["wav", "wave", "flac"]
+_MOST_THREADS = 32
+_MOST_AT_ONCE_BYTES = 8 << 20
+"""A FLAC file up to this size is read by one request to find its blocks."""
+_TELL_EVERY_SECONDS = 10.0
+_DTYPES = {"float32": "<f4", "int16": "<i2"}
+_MOST_SEGMENTS = 1 << 26
+
+Columns = list[tuple[str, str, Any, Any, Any, Any]]
+
+
+class Choice(NamedTuple):
+    """The wishes of who calls `leat.Dataset.audio`."""
+
+    seconds: Union[float, None]
+    stride: Union[float, None]
+    rate: Union[int, None]
+    dtype: str
+    mono: bool
+    rest: str
+    drawn: bool
+
+
+def check(choice: Choice) -> Choice:
+    """Raises `leat.InvalidArgument` if it cannot be."""
+    for name, value in (("seconds", choice.seconds), ("stride", choice.stride)):
+        if value is not None and not (_is_number(value) and 0 < value < 1e6):
+            raise InvalidArgument(f"{name}={value!r}; it is a number of seconds above 0, such as {name}=10")
+    if choice.stride is not None and choice.seconds is None:
+        raise InvalidArgument("stride= needs seconds=: without it, a sample is a whole file")
+    if choice.rate is not None and not (type(choice.rate) is int and 0 < choice.rate <= 1 << 20):
+        raise InvalidArgument(f"rate={choice.rate!r}; it is a whole number of frames a second, such as rate=16000")
+    if choice.dtype not in _DTYPES:
+        raise InvalidArgument(f"dtype={choice.dtype!r}; it is float32 or int16")
+    if choice.dtype == "int16" and choice.rate is not None:
+        raise InvalidArgument('rate= makes fractions: leave out dtype="int16"')
+    if choice.rest not in ("drop", "pad"):
+        raise InvalidArgument(f'rest={choice.rest!r}; it is "drop" or "pad"')
+    if choice.seconds is None and (choice.rest == "pad" or choice.drawn):
+        raise InvalidArgument('rest="pad" and drawn=True need seconds=: without it, a sample is a whole file')
+    return choice
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+class Files:
+    """The files of a dataset.
+
+    Args:
+        native: the objects.
+
+    Raises:
+        leat.Corrupt, leat.InvalidArgument: as `sound_of`, of the first file.
+    """
+
+    def __init__(self, native: Any, choice: Choice) -> None:
+        self._choice = choice
+        self._url = native.url
+        reader = _native.SampleReader(native)
+        self._objects = [
+            Object(native.key(number), size, reader.etag(0, number), functools.partial(reader.read_part, 0, number))
+            for number, size in enumerate(native.column("data").tolist())
+        ]
+        has_labels = "label" in native.fields
+        self._labels = native.column("label") if has_labels else None
+        self._classes = native.classes if has_labels else []
+        self._first = sound_of(self._objects[0])
+        self._check_same(self._first)
+        self._cut = self._cut_of(self._first)
+
+    def _cut_of(self, sound: Sound) -> Cut:
+        choice = self._choice
+        rate = choice.rate or sound.rate
+        frames = None if choice.seconds is None else max(1, round(choice.seconds * rate))
+        stride = frames if choice.stride is None else max(1, round(choice.stride * rate))
+        return Cut(
+            rate=choice.rate, frames=frames, stride=stride or 1, dtype=_DTYPES[choice.dtype],
+            is_mono=choice.mono, pads=choice.rest == "pad", is_drawn=choice.drawn,
+        )  # fmt: skip
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(self._cut.dtype)
+
+    @property
+    def shape(self) -> Union[tuple[int, int], None]:
+        """A sample's: (channels, frames). None: as many numbers as the file has frames."""
+        if self._cut.frames is None:
+            return None
+        return 1 if self._cut.is_mono else self._first.channels, self._cut.frames
+
+    def rows(self, is_stopped: Callable[[], bool]) -> tuple[int, list[str], Columns, list[str]]:
+        """As `_native.Dataset.from_rows_made` takes them."""
+        told, read = time.monotonic(), 0
+        found: list[tuple[Sound, Segments]] = []
+        with ThreadPoolExecutor(_MOST_THREADS, "leat-audio") as pool:
+
+            def one(object: Object) -> tuple[Sound, Segments]:
+                if is_stopped():
+                    raise Cancelled("reading the headers of sound was stopped")
+                return self._open(object)
+
+            try:
+                for each in pool.map(one, self._objects):
+                    found.append(each)
+                    read += each[0].object.size
+                    if time.monotonic() - told > _TELL_EVERY_SECONDS:
+                        told = time.monotonic()
+                        _log.info("%s: looked at %d of %d files", self._url, len(found), len(self._objects))
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+        self._tell(found)
+        return self._table(found)
+
+    def _open(self, object: Object) -> tuple[Sound, Segments]:
+        is_flac = object.key.lower().endswith(FLAC)
+        once = _read_once(object) if is_flac and self._cut.frames is not None else object
+        sound = sound_of(once)._replace(object=object)
+        self._check_same(sound)
+        blocks = None
+        if sound.coding == FLAC and (self._cut.frames is not None or not sound.frames):
+            blocks = blocks_of(sound, once)
+            sound = sound._replace(frames=int(blocks.firsts[-1]))
+        if _audio_plan.is_plain(sound, self._cut):
+            return sound, _audio_plan.plain_segments(sound, self._cut)
+        return sound, _audio_plan.made_segments(sound, blocks, self._cut)
+
+    def _check_same(self, sound: Sound) -> None:
+        choice, first, key = self._choice, self._first, sound.object.key
+        check_needs(sound.coding, choice.rate not in (None, sound.rate))
+        if choice.rate is None and sound.rate != first.rate:
+            raise InvalidArgument(
+                f"{key} has {sound.rate} frames a second, and {first.object.key} has {first.rate}; give rate=, to have "
+                "all at one rate"
+            )
+        if not choice.mono and choice.seconds is None and sound.channels != 1:
+            raise InvalidArgument(
+                f"{key} has {sound.channels} channels, and whole files come as one; give mono=True, or seconds="
+            )
+        if not choice.mono and sound.channels != first.channels:
+            raise InvalidArgument(
+                f"{key} has {sound.channels} channels, and {first.object.key} has {first.channels}; give mono=True, to "
+                "have the mean of them"
+            )
+        if choice.dtype == "int16":
+            _check_int16(sound, choice.mono)
+
+    def _tell(self, found: list[tuple[Sound, Segments]]) -> None:
+        short = [sound for sound, segments in found if not len(segments.starts)]
+        if len(short) == len(found):
+            raise InvalidArgument(
+                f'{self._url}: no sample is there: no file has {self._choice.seconds or 0} s; rest="pad" fills them up '
+                "with silence, and without seconds= a sample is a whole file"
+            )
+        if short:
+            why = f'are shorter than {self._choice.seconds} s and left out; rest="pad" fills them up with silence'
+            if self._choice.rest == "pad" or self._choice.seconds is None:
+                why = "have no sound"
+            key = short[0].object.key
+            _log.warning("%s: %d of %d files %s, such as %s", self._url, len(short), len(found), why, key)
+        requests = sum(segments.requests for _, segments in found)
+        if requests:
+            read = sum(segments.read_bytes for _, segments in found)
+            _log.info("%s: an epoch sends %d requests for %.1f MB", self._url, requests, read / 1e6)
+
+    def _table(self, found: list[tuple[Sound, Segments]]) -> tuple[int, list[str], Columns, list[str]]:
+        counts = np.array([len(segments.starts) for _, segments in found])
+        rows = int(counts.sum())
+        if rows > _MOST_SEGMENTS:
+            raise InvalidArgument(
+                f"{self._url}: {rows} segments, and at most {_MOST_SEGMENTS} are kept; give a larger stride="
+            )
+        keys: list[str] = []
+        sizes: list[int] = []
+        numbers: list[np.ndarray] = []
+        names: list[str] = []
+        for sound, segments in found:
+            numbers += [len(keys) + each for each in segments.of_row]
+            keys += segments.keys
+            sizes += segments.sizes
+            key = sound.object.key
+            names += [key] if self._cut.frames is None else [f"{key}:{row}" for row in range(len(segments.starts))]
+        of_row = np.concatenate(numbers)
+        files = np.repeat(np.arange(len(found)), counts)
+        # The names of objects that are made tell size and ETag; the store is asked for those of others.
+        own_sizes = np.array(sizes, np.uint64)[of_row] if any(segments.requests for _, segments in found) else None
+        offsets = np.concatenate([each for _, segments in found for each in segments.offsets]).astype(np.uint64)
+        lengths = np.concatenate([each for _, segments in found for each in segments.lengths]).astype(np.uint64)
+        columns: Columns = [
+            ("audio", "bytes", (keys, of_row.astype(np.uint32)), own_sizes, offsets, lengths),
+            ("file", "int64", files.tolist(), None, None, None),
+        ]
+        if self._cut.frames is not None:
+            starts = np.concatenate([segments.starts for _, segments in found])
+            columns.append(("start", "float64", starts.tolist(), None, None, None))
+        if self._cut.pads:
+            columns.append(("frames", "int64", self._there(found), None, None, None))
+        if self._labels is not None:
+            columns.append(("label", "int64", self._labels[files].tolist(), None, None, None))
+        return rows, names, columns, self._classes
+
+    def _there(self, found: list[tuple[Sound, Segments]]) -> list[int]:
+        """The frames of each segment that are no silence of ours."""
+        made: list[int] = []
+        for sound, segments in found:
+            begins = np.arange(len(segments.starts)) * self._cut.stride
+            left = _audio_plan.made_frames(sound, self._cut.rate) - begins
+            made += np.minimum(left, self._cut.frames or 0).tolist()
+        return made
+
+
+def _check_int16(sound: Sound, is_mono: bool) -> None:
+    key = sound.object.key
+    if sound.coding not in ("u1", "<i2") and not (sound.coding == FLAC and sound.bits <= 16):
+        kind = "floats" if sound.coding.startswith("<f") else "numbers"
+        raise InvalidArgument(
+            f'{key} has {kind} of {sound.bits} bits, which int16 does not hold; give dtype="float32"'
+        )
+    if is_mono and sound.channels > 1:
+        raise InvalidArgument(
+            f'{key} has {sound.channels} channels, and their mean is no int16; give dtype="float32"'
+        )
+
+
+def _read_once(object: Object) -> Object:
+    """A small file, all of it."""
+    if not 0 < object.size <= _MOST_AT_ONCE_BYTES:
+        return object
+    data = object.read(0, object.size)
+    return object._replace(read=lambda at, length: data[at : at + length])
