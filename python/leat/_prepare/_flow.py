@@ -94,7 +94,7 @@ def read(path: str) -> Flow:
 
 def _step(path: str, folder: str, number: int, given: Any) -> dict[str, Any]:
     kind = given.get("do") if isinstance(given, dict) else None
-    if kind not in _STEPS:
+    if not isinstance(kind, str) or kind not in _STEPS:
         raise InvalidArgument(f"{path}, step {number}: do = {kind!r}; it is {', '.join(map(repr, _STEPS))}")
     where = f"step {number} ({kind})"
     step = _table(path, where, given, {"do": str, **_STEPS[kind]})

@@ -35,7 +35,7 @@ class Answer(NamedTuple):
 
     table: Any
     """Arrow's."""
-    index: str
+    number_column: str
     """The name of the column of sample numbers, as `columns_of` gave it."""
     is_ordered: bool
     """The query says in which order its rows come."""
