@@ -9,12 +9,14 @@
 #include "leat/cli/commands.h"
 #include "leat/dataset/catalogue.h"
 #include "leat/engine/inventory_source.h"
+#include "leat/index/snapshot.h"
 
 namespace leat {
 namespace {
 
 struct IndexFlags : CatalogueFlags {
   bool is_published = false;
+  bool is_snapshot = false;
   std::vector<std::string> classes;
   std::string inventory;
 };
@@ -24,6 +26,13 @@ Result<OpenedCatalogue> publish(const OpenedStore& store, IndexOptions options,
   ProgressLine line(context);
   options.progress = shown_on(line);
   return publish_catalogue(*store.store, store.prefix, options, context.stop);
+}
+
+Result<OpenedCatalogue> snapshot(const OpenedStore& store, IndexOptions options,
+                                 CommandContext& context) {
+  ProgressLine line(context);
+  options.progress = shown_on(line);
+  return keep_snapshot(*store.store, store.prefix, options, context.stop);
 }
 
 /// A catalogue beside the data is found before the one that was just made.
@@ -47,9 +56,11 @@ Result<void> run_index(const IndexFlags& flags, CommandContext& context) {
                                   flags.store.store_options(), context.env));
   }
   LEAT_TRY(const OpenedCatalogue opened,
-           flags.is_published ? publish(store, options.index, context)
-                              : open_catalogue(store, options, context));
-  if (options.refresh.is_always() && !flags.is_published) {
+           flags.is_snapshot    ? snapshot(store, options.index, context)
+           : flags.is_published ? publish(store, options.index, context)
+                                : open_catalogue(store, options, context));
+  if (options.refresh.is_always() && !flags.is_published &&
+      !flags.is_snapshot) {
     warn_of_published(store, context);
   }
   if (flags.is_json) {
@@ -63,8 +74,13 @@ Result<void> run_index(const IndexFlags& flags, CommandContext& context) {
 std::function<Result<void>(CommandContext&)> add_index(CLI::App& app) {
   auto flags = std::make_shared<IndexFlags>();
   flags->add_to(app);
-  app.add_flag("--publish", flags->is_published,
-               "list anew and put the catalogue beside the data, for everyone");
+  CLI::Option* const publish = app.add_flag(
+      "--publish", flags->is_published,
+      "list anew and put the catalogue beside the data, for everyone");
+  app.add_flag("--snapshot", flags->is_snapshot,
+               "list anew and keep the catalogue beside the data under its "
+               "time, for as_of=")
+      ->excludes(publish);
   app.add_option("--classes", flags->classes,
                  "the classes that labels count, instead of the sorted folders")
       ->delimiter(',');

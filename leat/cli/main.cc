@@ -22,8 +22,9 @@ namespace {
 // The overview of `leat` and `leat --help`, in this order.
 const std::vector<CommandGroup> kCommands = {
     {"Look at data and index it",
-     {&kLsCommand, &kStatCommand, &kShowCommand, &kDiffCommand, &kIndexCommand,
-      &kWarmCommand, &kCacheCommand, &kPackCommand}},
+     {&kLsCommand, &kStatCommand, &kShowCommand, &kDiffCommand, &kQueryCommand,
+      &kIndexCommand, &kWarmCommand, &kCacheCommand, &kPackCommand,
+      &kPrepareCommand}},
     {"Find out how fast training goes, and why",
      {&kDoctorCommand, &kBenchCommand, &kProfileCommand, &kExplainCommand}},
     {"Predict the effect of changes",

@@ -1,4 +1,4 @@
-// leat diff, leat pack, leat show    Commands of the Python package: this
+// leat diff, pack, prepare, query, show    Commands of the Python package: this
 // program becomes an interpreter that runs them.
 
 #include <fmt/format.h>
@@ -89,6 +89,18 @@ const Command kDiffCommand{
 const Command kPackCommand{
     .name = "pack",
     .summary = "write the samples of a dataset as shards",
+    .take_words = &become_python,
+};
+
+const Command kPrepareCommand{
+    .name = "prepare",
+    .summary = "do the steps of a file: index, verify, pack, warm; resumable",
+    .take_words = &become_python,
+};
+
+const Command kQueryCommand{
+    .name = "query",
+    .summary = "choose samples by SQL over the catalogue's columns",
     .take_words = &become_python,
 };
 

@@ -10,6 +10,7 @@
 #include "leat/dataset/derive.h"
 #include "leat/engine/inventory_source.h"
 #include "leat/index/freshness.h"
+#include "leat/index/snapshot.h"
 #include "leat/runtime/log.h"
 
 namespace leat {
@@ -97,6 +98,19 @@ Result<Dataset> open_dataset_of_inventory(std::string_view url,
   LEAT_TRY(const OpenedCatalogue found,
            open_or_build(*opened.store, opened.prefix, opened.identity,
                          with_objects, env, stop));
+  return dataset_of(url, store, found, std::move(opening));
+}
+
+Result<Dataset> open_dataset_as_of(std::string_view url,
+                                   std::string_view snapshot,
+                                   const StoreOptions& store, const Env& env,
+                                   const std::stop_token& stop) {
+  auto opening = std::make_shared<Metrics>();
+  LEAT_TRY(const OpenedStore opened,
+           open_store(url, store, env, opening.get()));
+  LEAT_TRY(const OpenedCatalogue found,
+           open_snapshot(*opened.store, opened.prefix, opened.identity,
+                         snapshot, env, stop));
   return dataset_of(url, store, found, std::move(opening));
 }
 

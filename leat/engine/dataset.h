@@ -77,6 +77,14 @@ Result<Dataset> open_dataset_of_inventory(std::string_view url,
                                           const Env& env,
                                           const std::stop_token& stop);
 
+/// The dataset as the snapshot of this name has it (index/snapshot.h). Blocks.
+///
+/// Errors: as open_dataset() and open_snapshot()
+Result<Dataset> open_dataset_as_of(std::string_view url,
+                                   std::string_view snapshot,
+                                   const StoreOptions& store, const Env& env,
+                                   const std::stop_token& stop);
+
 /// Makes a manifest on demand. Errors: any
 using MakeManifest = std::function<Result<Manifest>()>;
 

@@ -172,7 +172,8 @@ Result<std::optional<OpenedCatalogue>> find_published(
     if (was_refused != nullptr) *was_refused = true;
     return std::optional<OpenedCatalogue>();
   }
-  const std::string key = published_key(place.prefix);
+  const std::string key =
+      place.key.empty() ? published_key(place.prefix) : place.key;
   LEAT_TRY(const std::optional<ObjectInfo> info,
            stat_published(place.store, key, stop, was_refused));
   const auto now = std::chrono::floor<std::chrono::seconds>(

@@ -20,6 +20,8 @@ struct PublishedPlace {
   /// it is fetched once for each node and version. Nullopt: kept in memory.
   std::optional<std::string> path;
   Launch launch;
+  /// The key of the catalogue; empty: published_key().
+  std::string key = {};
 };
 
 /// Opens the catalogue beside the data; nullopt if there is none, or if

@@ -10,7 +10,13 @@ from typing import Any, NoReturn
 
 from leat.errors import Error, InvalidArgument
 
-_PLACES = {"diff": "leat._diff", "pack": "leat._shards", "show": "leat._show._command"}
+_PLACES = {
+    "diff": "leat._diff",
+    "pack": "leat._shards",
+    "prepare": "leat._prepare._command",
+    "query": "leat._query._command",
+    "show": "leat._show._command",
+}
 """The module of each command: it has `add(parser)`, and `run(options)`."""
 
 
@@ -41,8 +47,8 @@ def add_source(parser: argparse.ArgumentParser, meaning: str, *, several: bool =
     group.add_argument("--megatron", action="store_true", help="a corpus of Megatron-LM, .bin and .idx")
 
 
-def source_of(options: argparse.Namespace, store: Any) -> Any:
-    """The dataset that the options name.
+def source_of(options: argparse.Namespace, store: Any, as_of: str | None = None) -> Any:
+    """The dataset that the options name; of a snapshot, if `as_of` says which.
 
     Raises:
         leat.InvalidArgument: options that do not go together.
@@ -53,6 +59,8 @@ def source_of(options: argparse.Namespace, store: Any) -> Any:
     url = options.url[0] if isinstance(options.url, list) and not several else options.url
     if bool(options.manifest) + bool(options.tokens) + options.megatron > 1:
         raise InvalidArgument("--manifest, --tokens and --megatron: URL is one of these")
+    if as_of is not None and (options.manifest or options.tokens or options.megatron):
+        raise InvalidArgument("--as-of goes with a folder, and not with --manifest, --tokens or --megatron")
     if options.manifest:
         pairs = [word.partition("=") for word in options.manifest]
         for word, (name, _, column) in zip(options.manifest, pairs):
@@ -64,7 +72,9 @@ def source_of(options: argparse.Namespace, store: Any) -> Any:
         if not length.isdecimal():
             raise InvalidArgument(f"--tokens {options.tokens}: write DTYPE:SEQ_LEN, such as uint16:2049")
         return Dataset.tokens(url, dtype=dtype, seq_len=int(length), storage_options=store)
-    return Dataset.megatron(url, storage_options=store) if options.megatron else Dataset(url, storage_options=store)
+    return Dataset.megatron(url, storage_options=store) if options.megatron else Dataset(
+        url, as_of=as_of, storage_options=store
+    )  # fmt: skip
 
 
 def store_of(options: argparse.Namespace) -> dict[str, Any]:

@@ -16,8 +16,12 @@ import numpy as np
 from leat import (
     _array,
     _array_chunks,
+<<<<<<< HEAD
     _audio,
     _audio_decode,
+=======
+    _as_of,
+>>>>>>> r22q
     _indexed,
     _litdata,
     _litdata_chunks,
@@ -106,6 +110,10 @@ class Dataset:
             such as another dataset's: ``classes=train.classes`` gives validation data the
             labels of the training data, even if it lacks a class. By default, labels count
             through the sorted names of this dataset's own folders.
+        as_of: a time: the dataset is what the last snapshot of then or before says
+            (``leat index --snapshot`` keeps one), such as ``"2026-11-26T02:47:00Z"``, seconds
+            since 1970 or a datetime; UTC if it names no zone. Reading an object that has
+            changed since raises an error.
         storage_options: how to reach the store: a `leat.StorageOptions`, such as
             ``{"endpoint_url": "http://localhost:9000"}``. The environment and AWS's files
             give the options that it leaves out.
@@ -128,9 +136,15 @@ class Dataset:
         refresh: str = "auto",
         inventory: str | os.PathLike[str] | None = None,
         classes: Sequence[str] | None = None,
+        as_of: _as_of.Time | None = None,
         storage_options: StorageOptions | None = None,
     ) -> None:
         store = checked_storage(storage_options)
+        if as_of is not None:
+            given = {"include": include, "exclude": exclude, "extensions": extensions, "inventory": inventory,
+                     "classes": classes}  # fmt: skip
+            self._open_as_of(_as_of.checked_place(url, given, refresh), as_of, store)
+            return
         self._open(url, include, exclude, extensions, refresh, inventory, store, classes=_named(classes))
 
     def _open(
@@ -176,6 +190,19 @@ class Dataset:
             storage_options=store or None,
         )
         self._set(native, _made("open", [url], options, native))
+
+    def _open_as_of(self, url: str, as_of: _as_of.Time, store: StorageOptions) -> None:
+        options = native_storage(store)
+        name = _as_of.snapshot_at(url, as_of, options)
+        native = _native.Dataset.as_of(url, name, options)
+        families = (_mds.FAMILY, _litdata.FAMILY)
+        if _parquet.are_rows(native) or any(_indexed.are_shards(native, family) for family in families):
+            raise InvalidArgument(
+                f"{url}: as_of= is for folders of objects and for tar and TFRecord shards; the samples of these files are "
+                "not in the snapshot's catalogue"
+            )
+        said = _recipe.options_said(as_of=_as_of.iso(name), storage_options=store or None)
+        self._set(native, _made("open", [url], said, native))
 
     def _set(
         self,
@@ -966,6 +993,31 @@ class Dataset:
                 f"a bool for each of the {len(self)} samples"
             )
         return self.select(np.flatnonzero(mask))
+
+    def query(self, sql: str, *, parsed: Mapping[str, Callable[[bytes], Any]] | None = None) -> Dataset:
+        """The samples that a query names, by DuckDB, over the columns of the catalogue.
+
+            dataset.query("select index from samples where label < 10 and size > 1000")
+
+        A row of the table ``samples`` is a sample. Its columns are ``index``, its number; ``key``;
+        ``size``, the length of all its fields of bytes; ``class``, the name of its label; of each
+        field of bytes ``NAME_bytes``, its length, or NULL if the sample lacks it; and each field of
+        numbers or texts. If a field has such a name, ours has ``leat_`` before it. No object is read.
+
+        The rows give a column ``index``. Samples come in the order of a query that ends with ORDER
+        BY, otherwise by number; one that comes twice is there twice. Needs duckdb and pyarrow.
+
+        Args:
+            sql: one SELECT. It may join with files that DuckDB reads.
+            parsed: further columns: small fields of bytes, read and parsed as by `parsed`.
+
+        Raises:
+            leat.InvalidArgument: duckdb or pyarrow is missing, DuckDB refuses the query, or its
+                rows name no samples.
+        """
+        from leat import _query
+
+        return self.select(_query.samples_of(_query.run(self, sql, parsed), sql))
 
     def split(self, *fractions: float, seed: int = 0, by: str | None = None) -> tuple[Dataset, ...]:
         """Parts of about these sizes, such as ``0.9, 0.1``: a tuple of datasets.

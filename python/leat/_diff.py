@@ -23,7 +23,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         "objects: a sample whose bytes changed and kept their number is not seen."
     )
     parser.add_argument("a", metavar="A", help="a dataset: a URL, a path or a pattern")
-    parser.add_argument("b", metavar="B", help="another one, or a later state of it")
+    parser.add_argument("b", metavar="B", nargs="?", help="another one; with --as-of, by default A as it is now")
+    parser.add_argument("--as-of", metavar="TIME", help="take A as a snapshot has it: leat index --snapshot")
     parser.add_argument("--most", type=int, default=20, metavar="N", help="keys that are printed of each kind (20)")
     parser.add_argument("--json", action="store_true", help="print JSON: the counts, and all keys")
     add_store(parser)
@@ -37,8 +38,11 @@ def run(options: argparse.Namespace) -> None:
     if options.most < 0:
         raise InvalidArgument(f"--most {options.most}; it is 0 or more")
     store: Any = store_of(options)
+    if options.b is None and options.as_of is None:
+        raise InvalidArgument("leat diff compares two datasets: give B, or --as-of")
     with Progress("comparing catalogues"):
-        before, after = (Dataset(url, storage_options=store) for url in (options.a, options.b))
+        before = Dataset(options.a, as_of=options.as_of, storage_options=store)
+        after = Dataset(options.a if options.b is None else options.b, storage_options=store)
         found = differences(before, after)
     if options.json:
         print(json.dumps({"samples": [len(before), len(after)], **found}))

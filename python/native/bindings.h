@@ -5,6 +5,7 @@
 namespace leat {
 
 void bind_chunks(pybind11::module_& module);
+void bind_columns(pybind11::module_& module);
 void bind_dataset(pybind11::module_& module);
 void bind_loader(pybind11::module_& module);
 void bind_packing(pybind11::module_& module);

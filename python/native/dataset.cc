@@ -264,6 +264,13 @@ Dataset open_windows(const Names& sources, const StoreOptions& store,
   });
 }
 
+Dataset open_as_of(const std::string& url, const std::string& snapshot,
+                   const StoreOptions& store) {
+  return run_interruptibly([&](const std::stop_token& stop) {
+    return open_dataset_as_of(url, snapshot, store, process_env(), stop);
+  });
+}
+
 Dataset select(
     const Dataset& from,
     const py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>&
@@ -477,6 +484,8 @@ void bind_dataset(py::module_& module) {
                   py::arg("refresh"), py::arg("chosen"), py::arg("eos"))
       .def_static("join", &join, py::arg("datasets"),
                   py::arg("part_field") = "")
+      .def_static("as_of", &open_as_of, py::arg("url"), py::arg("snapshot"),
+                  py::arg("store"))
       .def_static("from_rows", &open_rows, py::arg("places"), py::arg("store"),
                   py::arg("rows"), py::arg("names"), py::arg("columns"),
                   py::arg("classes"), py::arg("description"),

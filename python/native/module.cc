@@ -22,6 +22,7 @@ PYBIND11_MODULE(_native, module) {
   leat::translate_exceptions();
   leat::bind_chunks(module);
   leat::bind_dataset(module);
+  leat::bind_columns(module);
   leat::bind_loader(module);
   leat::bind_packing(module);
   leat::bind_place(module);

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import groupby, islice
 from typing import Any
@@ -38,19 +38,18 @@ def write(
     Raises:
         leat.InvalidArgument: DEST has shards of another plan.
     """
-    form = FORMATS[plan.format]
     if is_local(dest):  # A bucket needs no folder.
         os.makedirs(local_folder(dest), exist_ok=True)
     place = _native.Place(dest, native_storage(checked_storage(store)))  # type: ignore[arg-type]
-    _begin(plan, place, form)
-    done = _found(plan, place, form, uploads)
+    begin(plan, place)
+    done = found(plan, place)
     there = len(done)
     tell = progress or (lambda *_: None)
     with ThreadPoolExecutor(uploads, "leat-pack") as pool:
         waiting: set[Future[tuple[int, dict[str, Any]]]] = set()
         try:
             for number, data in _shards(plan, done):
-                waiting.add(pool.submit(_put, plan, place, form, number, data))
+                waiting.add(pool.submit(_put, plan, place, number, data))
                 del data
                 if len(waiting) >= uploads:
                     ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
@@ -61,17 +60,33 @@ def write(
             pool.shutdown(cancel_futures=True)
             raise
     tell(len(done), len(plan.ranges))
-    shards = [done[number] for number in range(len(plan.ranges))]
-    name, content = form.index_of(plan.fields, shards, plan.dataset.classes)
+    return {**end(plan, place, [done[number] for number in range(len(plan.ranges))]), "there": there}
+
+
+def end(plan: Plan, place: Any, shards: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Writes the index of shards that are all there; returns where it is, and how much is there."""
+    name, content = FORMATS[plan.format].index_of(plan.fields, shards, plan.dataset.classes)
     place.write(name, content)
     return {
         "index": place.url_of(name), "shards": len(shards), "samples": sum(shard["samples"] for shard in shards),
-        "bytes": sum(shard["bytes"] for shard in shards), "there": there,
+        "bytes": sum(shard["bytes"] for shard in shards),
     }  # fmt: skip
 
 
-def _begin(plan: Plan, place: Any, form: Any) -> None:
-    """Claims the place for the plan."""
+def write_one(plan: Plan, place: Any, number: int) -> None:
+    """Writes a shard, and then the note that it is there."""
+    begin, end = plan.ranges[number]
+    rows = _resized(plan, rows_of(plan.dataset[begin:end], plan.fields))
+    _put(plan, place, number, FORMATS[plan.format].shard_of(plan.fields, begin, rows))
+
+
+def begin(plan: Plan, place: Any) -> None:
+    """Claims the place for the plan.
+
+    Raises:
+        leat.InvalidArgument: it has shards of another plan.
+    """
+    form = FORMATS[plan.format]
     if place.size(f"{_FOLDER}/plan") is not None:
         before = place.read(f"{_FOLDER}/plan", _MOST_NOTE_BYTES).decode(errors="replace").strip()
         if before != plan.digest:
@@ -86,8 +101,9 @@ def _begin(plan: Plan, place: Any, form: Any) -> None:
     place.write(f"{_FOLDER}/plan", plan.digest.encode())
 
 
-def _found(plan: Plan, place: Any, form: Any, uploads: int) -> dict[int, dict[str, Any]]:
-    """The shards that are there, by number."""
+def found(plan: Plan, place: Any) -> dict[int, dict[str, Any]]:
+    """The notes of the shards that are there, by number."""
+    form = FORMATS[plan.format]
 
     def look(number: int) -> dict[str, Any] | None:
         name = form.name_of(number)
@@ -102,8 +118,8 @@ def _found(plan: Plan, place: Any, form: Any, uploads: int) -> dict[int, dict[st
         return told if is_whole else None
 
     with ThreadPoolExecutor(16, "leat-pack") as pool:
-        found = pool.map(look, range(len(plan.ranges)))
-        return {number: told for number, told in enumerate(found) if told is not None}
+        looked = pool.map(look, range(len(plan.ranges)))
+        return {number: told for number, told in enumerate(looked) if told is not None}
 
 
 def _shards(plan: Plan, done: Mapping[int, Any]) -> Iterator[tuple[int, bytes]]:
@@ -135,9 +151,9 @@ def _resized(plan: Plan, rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, A
             yield from pool.map(smaller, some)
 
 
-def _put(plan: Plan, place: Any, form: Any, number: int, data: bytes) -> tuple[int, dict[str, Any]]:
+def _put(plan: Plan, place: Any, number: int, data: bytes) -> tuple[int, dict[str, Any]]:
     """Writes a shard, and then the note that it is there."""
-    name = form.name_of(number)
+    name = FORMATS[plan.format].name_of(number)
     begin, end = plan.ranges[number]
     told = {
         "plan": plan.digest, "name": name, "samples": end - begin, "bytes": len(data),

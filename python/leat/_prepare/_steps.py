@@ -1,0 +1,220 @@
+"""The kinds of steps: the units of each, how one is done, and what ends the step.
+
+A step has `units()`, those that are not done yet and the number of all; `do(unit)`, in any process,
+which leaves a note; and `end()`, after all of them, which gives what the manifest says of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from leat import _native
+from leat._manifest import is_local, local_folder
+from leat._prepare._flow import Flow
+from leat._prepare._state import State
+from leat._shards import _write
+from leat._shards._plan import FORMATS, MOST_SHARD_BYTES, bytes_of_text, cut, plan_of
+from leat._shards._row import Field, bytes_of, rows_of
+from leat._storage import checked_storage, native_storage
+from leat.errors import Corrupt, Error, InvalidArgument, Unavailable
+
+_LOOKERS = 16
+
+
+class Step:
+    """A step of a flow, as one process sees it."""
+
+    def __init__(self, flow: Flow, state: State, number: int) -> None:
+        self.flow, self.state, self.number = flow, state, number
+        self.given: Mapping[str, Any] = flow.steps[number]
+        self.name = f"{number + 1}-{self.given['do']}"
+
+    @cached_property
+    def dataset(self) -> Any:
+        """The source, the same in all processes and calls.
+
+        Raises:
+            leat.InvalidArgument: it has changed since the flow began.
+        """
+        dataset = self.flow.dataset()
+        told = self.state.note("source")
+        if told is None:
+            self.state.write("source", {"digest": dataset.digest, "samples": len(dataset), "bytes": dataset.nbytes})
+        elif told.get("digest") != dataset.digest:
+            raise InvalidArgument(
+                f"{dataset.url} has changed since this flow began: give a new state = and new places to write to, or "
+                "[source] as_of = a snapshot (leat index --snapshot)"
+            )
+        return dataset
+
+    def note_of(self, unit: int) -> str:
+        """The name of a unit's note."""
+        return f"{self.name}/{unit:06d}"
+
+    def units(self) -> tuple[list[int], int]:
+        """The units without a note, and the number of all."""
+        count = self.count()
+        with ThreadPoolExecutor(_LOOKERS, "leat-prepare") as pool:
+            found = list(pool.map(lambda unit: self.state.note(self.note_of(unit)), range(count)))
+        return [unit for unit, told in enumerate(found) if told is None], count
+
+    def count(self) -> int:
+        """The number of units."""
+        return 1
+
+    def do(self, unit: int) -> None:
+        """Does a unit, and notes it."""
+        self.state.write(self.note_of(unit), self.done(unit))
+
+    def done(self, unit: int) -> dict[str, Any]:
+        """Does a unit; what the note says."""
+        raise NotImplementedError
+
+    def end(self) -> dict[str, Any]:
+        """Ends the step."""
+        notes = [self.state.note(self.note_of(unit)) or {} for unit in range(self.count())]
+        return {"units": len(notes), "notes": notes}
+
+    def command(self, *words: str, store: Mapping[str, Any]) -> dict[str, Any]:
+        """Runs a command of `leat`, and returns the JSON that it printed.
+
+        Raises:
+            leat.Error: it failed, and said so.
+        """
+        from leat.testing import find_binary
+
+        flags = [["--no-sign-request"] if name == "no_sign_request" else [f"--{name.replace('_', '-')}", value]
+                 for name, value in store.items() if value]  # fmt: skip
+        line = [find_binary(), *words, *sum(flags, []), "--json"]
+        ended = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        if ended.returncode:
+            said = ended.stderr.strip().splitlines()[-1:] or [f"ended with {ended.returncode}"]
+            raise (Unavailable if ended.returncode < 0 else Error)(f"leat {words[0]}: {said[0]}")
+        return json.loads(ended.stdout)
+
+
+class Index(Step):
+    """Makes the catalogue; puts it beside the data where asked."""
+
+    def done(self, unit: int) -> dict[str, Any]:
+        for flag in ("publish", "snapshot"):
+            if self.given.get(flag):
+                self.command("index", self.flow.source["url"], f"--{flag}", store=self.flow.store)
+        return {"digest": self.dataset.digest, "samples": len(self.dataset), "bytes": self.dataset.nbytes}
+
+
+class Verify(Step):
+    """Reads every byte once: objects that are not as the catalogue says, and damaged shards, fail."""
+
+    @cached_property
+    def _ranges(self) -> list[tuple[int, int]]:
+        most = bytes_of_text("unit_bytes", self.given.get("unit_bytes", "256MB"))
+        sizes = np.ones(len(self.dataset))
+        for field in self._fields:
+            sizes += self.dataset.lengths(field.name).clip(0)
+        return cut(sizes, max(1, most))
+
+    @cached_property
+    def _fields(self) -> list[Field]:
+        fields = []
+        for name, kind in self.dataset.fields.items():
+            if kind == "bytes":
+                rows = self.dataset._dtypes.get(name)
+                has_all = bool(self.dataset.has(name).all())
+                fields.append(Field(name, kind if rows is None else "rows", "", has_all=has_all))
+        if not fields:
+            raise InvalidArgument(f"{self.dataset.url} has no bytes to verify")
+        return fields
+
+    def count(self) -> int:
+        return len(self._ranges)
+
+    def done(self, unit: int) -> dict[str, Any]:
+        begin, end = self._ranges[unit]
+        hashed = hashlib.sha256()
+        samples = 0
+        for row in rows_of(self.dataset[begin:end], self._fields):
+            samples += 1
+            for field in self._fields:
+                data = row[field.name]
+                data = b"" if data is None else bytes_of(data)
+                hashed.update(len(data).to_bytes(8, "little"))
+                hashed.update(data)
+        if samples != end - begin:
+            raise Corrupt(f"samples {begin} to {end - 1} gave {samples} samples")
+        return {"samples": samples, "sha256": hashed.hexdigest()}
+
+
+class Pack(Step):
+    """Writes shards, as `leat pack` does; a unit is a shard, whose note lies beside it."""
+
+    @cached_property
+    def _plan(self) -> Any:
+        given = self.given
+        shard_bytes = bytes_of_text("shard_bytes", given.get("shard_bytes", "64MB"))
+        if not 1 <= shard_bytes <= MOST_SHARD_BYTES:
+            raise InvalidArgument(f"shard_bytes = {given['shard_bytes']!r}; it is at most 1GB, which is held in memory")
+        form = given.get("format", "tar")
+        if form not in FORMATS:
+            raise InvalidArgument(f"format = {form!r}; it is {', '.join(FORMATS)}")
+        return plan_of(self.dataset, form, shard_bytes, fields=given.get("fields"), resize=given.get("resize"),
+                       quality=given.get("quality", 90))  # fmt: skip
+
+    @cached_property
+    def _place(self) -> Any:
+        if is_local(self.given["dest"]):  # A bucket needs no folder.
+            os.makedirs(local_folder(self.given["dest"]), exist_ok=True)
+        options: Any = self.flow.store_of(self.given)
+        return _native.Place(self.given["dest"], native_storage(checked_storage(options)))
+
+    def count(self) -> int:
+        return len(self._plan.ranges)
+
+    def units(self) -> tuple[list[int], int]:
+        _write.begin(self._plan, self._place)
+        found = _write.found(self._plan, self._place)
+        return [number for number in range(self.count()) if number not in found], self.count()
+
+    def do(self, unit: int) -> None:
+        _write.write_one(self._plan, self._place, unit)
+
+    def end(self) -> dict[str, Any]:
+        shards = _write.found(self._plan, self._place)
+        told = _write.end(self._plan, self._place, [shards[number] for number in range(self.count())])
+        return {**told, "sha256": [shards[number]["sha256"] for number in range(self.count())]}
+
+
+class Warm(Step):
+    """Fills the cache on a disk of this machine, as `leat warm` does."""
+
+    def done(self, unit: int) -> dict[str, Any]:
+        url, store = self.flow.source["url"], self.flow.store
+        for step in self.flow.steps[: self.number]:
+            if step["do"] == "pack":
+                url, store = step["dest"], self.flow.store_of(step)
+        if "url" in self.given:
+            url, store = self.given["url"], self.flow.store
+        words = ["warm", url, "--cache-disk", self.given["cache_disk"]]
+        if "cache_disk_limit" in self.given:
+            words += ["--cache-disk-limit", self.given["cache_disk_limit"]]
+        if "fields" in self.given:
+            words += ["--fields", ",".join(self.given["fields"])]
+        self.command(*words, store=store)
+        return {"url": url, "cache_disk": self.given["cache_disk"]}
+
+
+_KINDS: Mapping[str, type[Step]] = {"index": Index, "verify": Verify, "pack": Pack, "warm": Warm}
+
+
+def step_of(flow: Flow, state: State, number: int) -> Step:
+    """The step with this number, from 0."""
+    return _KINDS[flow.steps[number]["do"]](flow, state, number)

@@ -1,0 +1,315 @@
+"""`leat prepare`: flows that are killed anywhere, and end as if nobody had touched them."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import time
+
+import pytest
+
+import leat
+from leat._prepare import _flow
+from leat.testing import find_binary
+from small_datasets import make_blobs, make_pictures, make_shards, write
+
+KILLS = int(os.environ.get("LEAT_PREPARE_KILLS", "10"))
+"""How often a flow is killed."""
+
+FLOW = """
+[source]
+url = "{source}"
+
+[[step]]
+do = "index"
+
+[[step]]
+do = "verify"
+unit_bytes = "2kB"
+
+[[step]]
+do = "pack"
+dest = "{dest}"
+shard_bytes = "2kB"
+
+[[step]]
+do = "warm"
+cache_disk = "cache"
+"""
+
+
+def flow_in(folder: pathlib.Path, source: object, dest: str = "out", text: str = FLOW) -> pathlib.Path:
+    return write(folder / "flow.toml", text.format(source=source, dest=dest).encode())
+
+
+def started(flow: pathlib.Path, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen([find_binary(), "prepare", str(flow), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, start_new_session=True)  # fmt: skip
+
+
+def done(flow: pathlib.Path, *words: str) -> str:
+    process = started(flow, *words)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return out
+
+
+def refused(flow: pathlib.Path, *words: str, code: int = 2) -> str:
+    process = started(flow, *words)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == code, err
+    return err
+
+
+def files_in(folder: pathlib.Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def state_of(flow: pathlib.Path) -> pathlib.Path:
+    return flow.with_name(flow.name + ".state")
+
+
+def notes_of(flow: pathlib.Path) -> set[tuple[str, int]]:
+    """The units that are done."""
+    found = {(note.parent.name, int(note.stem)) for note in state_of(flow).glob("*/*.json")}
+    shards = (flow.parent / "out/.leat/pack").glob("*.tar.json")
+    return found | {("3-pack", int(note.name.split(".")[0])) for note in shards}
+
+
+def log_of(flow: pathlib.Path) -> list[dict]:
+    file = state_of(flow) / "log.jsonl"
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def living(session: int) -> list[int]:
+    """The processes of a session that have not ended."""
+    found = []
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = stat.read_text().rpartition(")")
+        except OSError:
+            continue
+        state, _, _, of = rest.split()[:4]
+        if int(of) == session and state != "Z":
+            found.append(int(name.split()[0]))
+    return found
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("source")
+    make_pictures(folder, 60)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory, source) -> pathlib.Path:
+    flow = flow_in(tmp_path_factory.mktemp("undisturbed"), source)
+    done(flow)
+    return flow
+
+
+def test_a_flow_does_all_its_steps_and_writes_the_manifest_last(undisturbed, source):
+    told = json.loads((state_of(undisturbed) / "manifest.json").read_text())
+    [index, verify, pack, warm] = told["steps"]
+    events = log_of(undisturbed)
+
+    before = leat.Dataset(source)
+    assert told["source"] == {"digest": before.digest, "samples": 60, "bytes": before.nbytes}
+    assert index["notes"] == [told["source"]]
+    assert sum(note["samples"] for note in verify["notes"]) == 60 and verify["units"] > 5
+    assert pack["shards"] == len(pack["sha256"]) > 5 and pack["samples"] == 60
+    after = leat.Dataset(undisturbed.parent / "out")
+    assert [after[i]["png"] for i in range(60)] == [before[i]["data"] for i in range(60)]
+    assert warm["notes"][0]["url"] == str(undisturbed.parent / "out")
+    assert sum(path.stat().st_size for path in (undisturbed.parent / "cache").rglob("*") if path.is_file()) > before.nbytes
+    steps = [event["step"] for event in events if event["event"] == "done"]
+    assert steps == sorted(steps) and len(steps) == len(notes_of(undisturbed))
+
+
+def test_done_once_it_does_nothing_again(undisturbed):
+    before, events = files_in(undisturbed.parent / "out"), len(log_of(undisturbed))
+
+    assert "as they were before" in done(undisturbed)
+    assert files_in(undisturbed.parent / "out") == before and len(log_of(undisturbed)) == events
+
+
+def test_killed_anywhere_it_ends_as_if_undisturbed(undisturbed, source, tmp_path):
+    """Nothing is lost and nothing done again: no unit that has a note begins once more, and all bytes are the same."""
+    flow = flow_in(tmp_path, source)
+    rng = random.Random(KILLS)
+    kills = 0
+    while kills < KILLS:
+        if (state_of(flow) / "manifest.json").exists():  # All is done, so the rest of the kills have a flow of their own.
+            check_whole(flow, undisturbed)
+            (tmp_path / str(kills)).mkdir()
+            flow = flow_in(tmp_path / str(kills), source)
+        before, begun = notes_of(flow), len(log_of(flow))
+        process = started(flow, "--processes", "2")
+        pause = time.monotonic() + rng.choice([0.05, 0.4, 0.8, 60])
+        wanted = len(before) + rng.randint(0, 8)
+        while process.poll() is None and time.monotonic() < pause and not (pause > 50 and len(notes_of(flow)) >= wanted):
+            time.sleep(0.002)
+        kills += kill(process, rng.choice(["all", "first", "one"]))
+        again = {(event["step"], event["unit"]) for event in log_of(flow)[begun:] if event["event"] == "begin"}
+        assert again & before == set()
+    done(flow)
+    check_whole(flow, undisturbed)
+
+
+def kill(process: subprocess.Popen[str], which: str) -> bool:
+    """Kills processes of a flow, waits for the others, and says whether any was still there."""
+    there = living(process.pid)
+    for pid in there if which == "all" else [process.pid] if which == "first" else there[-1:]:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    process.communicate(timeout=120)
+    while living(process.pid):  # Workers end by themselves, without whom they work for.
+        time.sleep(0.002)
+    return bool(there)
+
+
+def check_whole(flow: pathlib.Path, undisturbed: pathlib.Path) -> None:
+    assert files_in(flow.parent / "out") == files_in(undisturbed.parent / "out")
+    made, expected = (json.loads((state_of(one) / "manifest.json").read_text()) for one in (flow, undisturbed))
+    for told in (made, expected):  # Which folder it lies in is all that differs.
+        told["flow"] = told["steps"][2]["index"] = told["steps"][3]["notes"] = None
+    assert made == expected
+    assert notes_of(flow) == notes_of(undisturbed)
+    ends = [(event["step"], event["unit"]) for event in log_of(flow) if event["event"] == "done"]
+    assert len(ends) == len(set(ends))
+
+
+def test_processes_share_the_units(source, tmp_path, undisturbed):
+    flow = flow_in(tmp_path, source)
+    done(flow, "--processes", "3")
+
+    check_whole(flow, undisturbed)
+    assert len({event["pid"] for event in log_of(flow)}) == 3
+
+
+def test_the_status_tells_how_far_it_is(undisturbed, source, tmp_path):
+    told = json.loads(done(undisturbed, "--status", "--json"))
+    assert told["is_done"] and all(step["done"] == step["units"] for step in told["steps"])
+
+    flow = flow_in(tmp_path, source)
+    told = json.loads(done(flow, "--status", "--json"))
+    assert not told["is_done"] and [step["done"] for step in told["steps"]] == [0, 0, 0, 0]
+
+
+def test_a_flow_from_bucket_to_bucket(tmp_path):
+    make_shards(tmp_path / "bucket/in", 2, 10, 300)
+    write(tmp_path / "bucket/keep", b"")
+    text = FLOW.split("[[step]]\ndo = \"warm\"")[0] + "fields = [\"bin\"]\n"
+    with leat.testing.Bucket(tmp_path, latency="0ms") as bucket:
+        text = f'state = "s3://bucket/state"\n[store]\nendpoint_url = "{bucket.url}"\nno_sign_request = true\n' + text
+        flow = flow_in(tmp_path, "s3://bucket/in", "s3://bucket/out", text)
+        store = {"endpoint_url": bucket.url, "no_sign_request": True}
+        done(flow)
+        assert "as they were before" in done(flow)
+        after = leat.Dataset("s3://bucket/out", storage_options=store)
+        before = leat.Dataset("s3://bucket/in", storage_options=store)
+        assert [after[i]["bin"] for i in range(20)] == [before[i]["bin"] for i in range(20)]
+    assert not state_of(flow).exists()
+
+
+def test_a_unit_whose_store_does_not_answer_is_tried_again(tmp_path, monkeypatch):
+    """The store fails for good while one process reads, and is well again for the next try."""
+    text = '[source]\nurl = "in"\n[[step]]\ndo = "verify"\n'
+    flow = flow_in(tmp_path, "in", text=text)
+    make_blobs(tmp_path / "in", 6, 100)
+    once = tmp_path / "once"
+    write(once / "sitecustomize.py", f"""
+import os, sys
+if "work" in " ".join(sys.orig_argv) and not os.path.exists("{once}/failed"):
+    open("{once}/failed", "w").close()
+    from leat import _prepare, errors
+    from leat._prepare import _steps
+    def done(self, unit):
+        _steps.Verify.done = done_before
+        raise errors.Unavailable("the store did not answer")
+    done_before, _steps.Verify.done = _steps.Verify.done, done
+""".encode())
+    monkeypatch.setenv("PYTHONPATH", f"{once}:{os.environ.get('PYTHONPATH', '')}")
+
+    done(flow)
+    assert [event["event"] for event in log_of(flow)] == ["begin", "retry", "begin", "done"]
+
+
+def test_an_object_that_is_not_as_the_snapshot_says_is_named(tmp_path):
+    make_blobs(tmp_path / "in", 6, 1000)
+    subprocess.run([find_binary(), "index", tmp_path / "in", "--snapshot"], check=True, capture_output=True)
+    make_blobs(tmp_path / "in", 9, 1000)  # Written again, and some more.
+    text = '[source]\nurl = "in"\nas_of = "2999-01-01"\n[[step]]\ndo = "index"\n[[step]]\ndo = "verify"\nunit_bytes = "1kB"\n'
+    flow = flow_in(tmp_path, "in", text=text)
+
+    said = refused(flow, code=1)
+    assert "step 2-verify" in said and "00000.bin" in said
+    assert json.loads((state_of(flow) / "source.json").read_text())["samples"] == 6
+    assert not (state_of(flow) / "manifest.json").exists()
+
+
+def test_data_that_changed_since_is_refused(source, tmp_path):
+    make_pictures(tmp_path / "in", 12)
+    flow = flow_in(tmp_path, "in", text=FLOW.split("[[step]]\ndo = \"warm\"")[0])
+    process = started(flow)
+    while not notes_of(flow):
+        assert process.poll() is None
+        time.sleep(0.002)
+    kill(process, "all")
+    (state_of(flow) / "manifest.json").unlink(missing_ok=True)
+    (tmp_path / "in/ant/00000.png").write_bytes(b"other")
+
+    assert "has changed since this flow began" in refused(flow)
+
+
+def test_another_flow_does_not_take_the_state(undisturbed, source, tmp_path):
+    flow = flow_in(tmp_path, source, text=f'state = "{state_of(undisturbed)}"\n' + FLOW)
+
+    assert "is the state of another flow" in refused(flow)
+
+
+def test_one_call_at_a_time(source, tmp_path):
+    import fcntl
+
+    flow = flow_in(tmp_path, source)
+    state_of(flow).mkdir()
+    with open(state_of(flow) / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert "runs already" in refused(flow)
+
+
+def test_a_process_that_dies_again_and_again_ends_the_flow(source, tmp_path, monkeypatch):
+    broken = tmp_path / "broken"
+    write(broken / "sitecustomize.py", b"import os, sys\nif 'work' in ' '.join(sys.orig_argv): os._exit(9)\n")
+    monkeypatch.setenv("PYTHONPATH", f"{broken}:{os.environ.get('PYTHONPATH', '')}")
+
+    said = refused(flow_in(tmp_path, source), "--retries", "1", code=1)
+    assert "step 1-index, unit 0: its process ended with 9" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("x", "flow.toml"),
+        ("[source]\nurl = 'a'", r"no \[\[step\]\]"),
+        ("[[step]]\ndo = 'index'", "source"),
+        ("[source]\nurl = 'a'\nlabels = 1\n[[step]]\ndo = 'index'", "'labels' is not known"),
+        ("[source]\nurl = 3\n[[step]]\ndo = 'index'", "url = 3; it is a text"),
+        ("[source]\nurl = 'a'\n[[step]]\ndo = 'fly'", "step 1: do = 'fly'"),
+        ("[source]\nurl = 'a'\n[[step]]\ndo = 'pack'", "lacks dest"),
+        ("[source]\nurl = 'a'\n[[step]]\ndo = 'index'\npublish = 'yes'", "true or false"),
+        ("[source]\nurl = 'a'\n[[step]]\ndo = 'pack'\ndest = 'b'\nresize = true", "whole number"),
+        ("speed = 3\n[source]\nurl = 'a'\n[[step]]\ndo = 'index'", "'speed' is not known"),
+        ("state = 3\n[source]\nurl = 'a'\n[[step]]\ndo = 'index'", "state = 3"),
+    ],
+)
+def test_what_a_flow_cannot_say_is_refused(tmp_path, text, says):
+    with pytest.raises(leat.InvalidArgument, match=says):
+        _flow.read(str(write(tmp_path / "flow.toml", text.encode())))
