@@ -117,7 +117,7 @@ class Introduction:
             order = self._drawn or _ORDERS[state["shuffle"]]
             if state["shuffle"] != "none" and self._has_seed:
                 order += f", seed {state['seed']}"
-            parts = [_what(loader._known_dataset()), _who(loader), tail, order]
+            parts = [_what(loader._opened.known_dataset()), _who(loader), tail, order]
             once(logging.INFO, f"{self._name}: {'; '.join(filter(None, parts))}")
             for text in self._of_ops:
                 once(logging.WARNING, f"{self._name}: {text}")
@@ -170,7 +170,7 @@ def drops_last(options: dict[str, Any]) -> bool:
 
 def _length_of(loader: Any, state: dict[str, Any]) -> Length | None:
     """The length of the epoch that was begun; None while nobody knows it."""
-    options, sampled, step = loader._options, loader._sampled, state["global_batch_size"]
+    options, sampled, step = loader._opened.options, loader._sampled, state["global_batch_size"]
     if sampled is not None:
         rows = sampled.rows_of_a_step
         return Length(sampled.length, step, "samples") if rows is None else Length(sampled.length, rows, sampled.unit)
@@ -381,7 +381,7 @@ def _who(loader: Any) -> str:
     tasks = os.environ.get("SLURM_NTASKS", "1")
     if loader.world_size == 1 and tasks.isdigit() and int(tasks) > 1:
         said += f" (Slurm's job has {tasks} tasks, but srun did not start this process)"
-    if loader._mesh is not None:
-        said += f" ({loader._mesh.processes} processes: {loader._mesh._words})"
+    if (mesh := loader._place.mesh) is not None:
+        said += f" ({mesh.processes} processes: {mesh._words})"
     return said
 

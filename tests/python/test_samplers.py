@@ -468,7 +468,7 @@ def test_ranks_whose_samplers_differ_are_told(dataset):
         for rank, seed in enumerate((0, 0, 1))
     ]
     for rank in ranks:
-        rank._met = met
+        rank._among.met = met
 
     assert [len(flat(rank)) for rank in ranks[:2]] == [10, 10]
     with pytest.raises(leat.InvalidArgument, match="another order than another rank"):
