@@ -1099,7 +1099,7 @@ def _samples_of_litdata(
     index = _litdata.parse(data, name)
     if block_size is not None and not index.are_tokens:
         raise InvalidArgument(
-            f"{name} has samples of {_litdata.words(index.leaves)}, and block_size= is for chunks that were written "
+            f"{name} has samples of {_indexed.words(index.leaves)}, and block_size= is for chunks that were written "
             "with item_loader=TokensLoader()"
         )
     leaves = _litdata.choose(index, fields, wanted)

@@ -283,7 +283,7 @@ def test_only_fields_that_are_asked_for(folder):
         assert list(loader.dataset.fields) == ["label"]
     dataset = leat.Dataset(folder)
     assert len(dataset.filter(lambda of: of.parsed("label", int) >= 20)) == 10
-    with pytest.raises(leat.InvalidArgument, match=r"no value 'lable'; there are image \(image:png\), label"):
+    with pytest.raises(leat.InvalidArgument, match=r"no value 'lable'; it has image \(image:png\), label"):
         leat.Dataset.litdata(folder, fields=["lable"])
     for wrong, what in (("label", "it is a list"), ([], "names no value")):
         with pytest.raises(leat.InvalidArgument, match=what):

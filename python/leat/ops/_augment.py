@@ -93,6 +93,7 @@ class RandAugment(_Augment):
     """
 
     _name = "rand_augment"
+    _moves_pixels = True
 
     def __init__(
         self,
@@ -125,6 +126,7 @@ class AutoAugment(_Augment):
     """
 
     _name = "auto_augment"
+    _moves_pixels = True
 
     def __init__(
         self,
@@ -152,6 +154,7 @@ class TrivialAugmentWide(_Augment):
     """
 
     _name = "trivial_augment_wide"
+    _moves_pixels = True
 
     def __init__(
         self,
@@ -186,6 +189,7 @@ class AugMix(_Augment):
     """
 
     _name = "aug_mix"
+    _moves_pixels = True
 
     def __init__(
         self,
