@@ -50,7 +50,7 @@ class AmongRanks:
         self._lateness.watch(OwnWork(module))
 
     def late_rank(self, epoch: int) -> dict[str, Any]:
-        """What the first rank's statistics of an epoch say of it; empty on others."""
+        """The rank that others waited for most in an epoch, for the first rank's statistics; empty on others."""
         if self._lateness is None or not self._is_first:
             return {}
         return {"late_rank": self._lateness.worst(epoch)}

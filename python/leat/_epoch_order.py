@@ -59,7 +59,7 @@ class EpochOrder(ABC):
         return None
 
     def compared(self, epoch: int) -> list[np.ndarray]:
-        """What ranks compare beside the order: it may be alike by chance."""
+        """Arrays that ranks compare beside the order, which may be alike by chance."""
         return []
 
     def why_refused(self) -> str:

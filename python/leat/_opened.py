@@ -93,7 +93,7 @@ class Opened:
 
     @property
     def dtypes(self) -> Any:
-        """Of fields whose bytes are rows of numbers."""
+        """The types of fields whose bytes are rows of numbers."""
         return {} if self._dataset is None else self._dataset._dtypes
 
     def state(self) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class Place:
 
     @property
     def processes(self) -> int | None:
-        """Of the job; None if only the launcher knows."""
+        """The number of processes of the job; None if only the launcher knows."""
         return self.world_size if self.mesh is None else self.mesh.processes
 
     def among(self, native: Any) -> tuple[int, int]:
