@@ -1,4 +1,4 @@
-"""Chunks of arrays: how they were stored, undone, and windows put together of them.
+"""Decodes the chunks of arrays, and puts windows together from them.
 
 `leat._array_plan` says which chunks belong to which windows; a derived object has the windows of a
 part of the catalogue one behind the other, all fields of a sample together.

@@ -195,7 +195,7 @@ class BudgetOrder(RowOrder):
         each = -(-rows // (ranks * most))
 
         def deal() -> tuple[np.ndarray, np.ndarray]:
-            if self._budget.padded:  # Equally many samples keep to it, whichever they are.
+            if self._budget.padded:  # As many samples fit, whichever they are.
                 return _native.balance(mine, ranks=ranks, micro_batches=most, equal_counts=True)
             return _native.balance_within(
                 mine,

@@ -117,7 +117,7 @@ class RandAugment(_Augment):
 
 
 class AutoAugment(_Augment):
-    """Applies one of 25 pairs of changes that were learnt on a data set.
+    """Applies one of 25 pairs of changes that were learnt on a dataset.
 
     Args:
         policy: "imagenet", "cifar10" or "svhn", or torchvision's `AutoAugmentPolicy`.
