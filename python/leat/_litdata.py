@@ -83,7 +83,7 @@ class Index(NamedTuple):
     leaves: list[Leaf]
     chunks: list[Chunk]
     are_tokens: bool
-    """Samples lie one behind the other, without heads, and are rows of one leaf."""
+    """Samples lie one after the other, without heads, and are rows of one leaf."""
     level: Union[str, None]
     """The parts of a file that zstd compressed: "batch", "sample"."""
 

@@ -91,7 +91,7 @@ def _pyarrow() -> Any:
 
 
 def derive(part: str, notes_at: int, notes: bytes, at: int, data: bytes) -> np.ndarray:
-    """The values of a column of a row group, one behind the other: uint8.
+    """The values of a column of a row group, one after the other: uint8.
 
     Args:
         part: the number of the row group, a slash, and the column.
@@ -111,7 +111,7 @@ def _metadata(notes: bytes) -> Any:
 def _chunks(
     notes_at: int, notes: bytes, at: int, data: bytes, group: int, path: str, *, whole: bool
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Some values of a column, one behind the other, and the length of each: uint8 and int64.
+    """Some values of a column, one after the other, and the length of each: uint8 and int64.
     All at once if `whole`.
 
     Raises:

@@ -210,7 +210,7 @@ class PadTo(Op):
         size: None for the batch's largest (or "largest"); else a side, or (height,
             width): a larger picture raises.
         multiple: rounds the batch's largest up to a multiple of it.
-        fill: the padding, a number of the array's own type: behind `Normalize`, 0 is the
+        fill: the padding, a number of the array's own type: after `Normalize`, 0 is the
             mean.
     """
 

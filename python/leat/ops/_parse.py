@@ -128,7 +128,7 @@ class ParseBoxes(Op):
     in pixels of the delivered picture, whatever their `format`; a batch of them is a
     `leat.Ragged`. With `labels` there is a second field, int64 of shape ``(boxes,)``, for
     the same boxes. Ops that move the pixels of the first image of the sample (or its first
-    mask, if it has no image) move its boxes by the same draw; they come behind this op and
+    mask, if it has no image) move its boxes by the same draw; they come after this op and
     name no `field`.
 
     A crop clips each box. The op drops a box, with its label, if the rest is narrower or
