@@ -35,8 +35,8 @@ _MOST_FOOTER_BYTES = 64 << 20
 _MOST_TABLE_BYTES = 4 << 30
 """Numbers and texts are kept in the catalogue, whole."""
 _ROWS_AT_ONCE = 64
-"""Learning lengths lets go of values as it goes, so that a few bytes that stand for very many are
-noticed before they fill the memory."""
+"""While it learns lengths, the reader drops values at once: a few bytes may stand for very many,
+which would fill the memory."""
 _MOST_THREADS = 16
 _TAIL_BYTES = 64 << 10
 _TELL_EVERY_SECONDS = 10.0
@@ -164,7 +164,7 @@ def _split(chunk: Any, first_row: int, group: int, path: str) -> tuple[np.ndarra
 
 
 class _Outside(OSError):
-    """Bytes that are not there were read."""
+    """A reader asked for bytes that are not present."""
 
 
 class _Parts(io.RawIOBase):
