@@ -9,8 +9,10 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
+#include <span>
 #include <utility>
 
+#include "leat/base/hash.h"
 #include "leat/runtime/log.h"
 #include "leat/runtime/trust.h"
 
@@ -45,19 +47,23 @@ std::optional<std::string_view> next_part(std::string_view& rest) {
 }  // namespace
 
 std::string to_line(const Exclusion& exclusion) {
-  return fmt::format(
-      "{}\t{}\t{}\t{}\n", exclusion.why == Excluded::kBad ? kBad : kSkipped,
-      exclusion.sample.value, in_line(exclusion.key), in_line(exclusion.cause));
+  return fmt::format("{}\t{}\t{}\t{}\t{}\n",
+                     exclusion.why == Excluded::kBad ? kBad : kSkipped,
+                     exclusion.sample.value, in_line(exclusion.version),
+                     in_line(exclusion.key), in_line(exclusion.cause));
 }
 
 std::optional<Exclusion> parse_exclusion(std::string_view line) {
   Exclusion found;
   const auto why = next_part(line);
   const auto number = next_part(line);
+  const auto version = next_part(line);
   const auto key = next_part(line);
-  if (!why || !number || !key || (*why != kBad && *why != kSkipped)) {
+  if (!why || !number || !version || !key ||
+      (*why != kBad && *why != kSkipped)) {
     return std::nullopt;
   }
+  found.version = *version;
   found.why = *why == kBad ? Excluded::kBad : Excluded::kSkipped;
   const char* const end = number->data() + number->size();
   const auto [stop, error] =
@@ -77,6 +83,11 @@ bool Quarantine::is_kept(const Exclusion& exclusion) const {
   return exclusion.why == Excluded::kBad ||
          std::ranges::find(options_.filters, exclusion.cause) !=
              options_.filters.end();
+}
+
+bool Quarantine::is_of_now(const Exclusion& exclusion) const {
+  const std::optional<std::string> now = options_.version_of(exclusion.sample);
+  return now && *now == exclusion.version;
 }
 
 void Quarantine::tell(const Exclusion& exclusion) {
@@ -118,7 +129,7 @@ void Quarantine::note(const Exclusion& exclusion) {
 
 void Quarantine::take(std::string_view line) {
   const std::optional<Exclusion> known = parse_exclusion(line);
-  if (!known || !is_kept(*known)) return;
+  if (!known || !is_kept(*known) || !is_of_now(*known)) return;
   if (known->why == Excluded::kBad && !options_.passes_bad) return;
   samples_.know(known->sample, known->why);
 }
@@ -165,12 +176,13 @@ void Quarantine::introduce() const {
   }
 }
 
-std::string quarantine_path(std::string_view data_digest, const Env& env) {
+std::string quarantine_path(std::string_view identity, const Env& env) {
   const auto folder = user_cache_folder(env);
   if (!folder) return "";
   const std::string own = *folder + "/quarantine";
   if (!is_trusted_folder(own, "the folder of bad samples")) return "";
-  return fmt::format("{}/{}.tsv", own, data_digest);
+  return fmt::format("{}/{}.tsv", own,
+                     xxh3_128(std::as_bytes(std::span(identity))).hex());
 }
 
 }  // namespace leat

@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,8 +16,8 @@ namespace leat {
 
 /// A line of the file. Parsing is exact: write and parse are inverses.
 ///
-///     bad <tab> sample <tab> key <tab> cause
-///     skipped <tab> sample <tab> key <tab> name of the filter
+///     bad <tab> sample <tab> version <tab> key <tab> cause
+///     skipped <tab> sample <tab> version <tab> key <tab> name of the filter
 std::string to_line(const Exclusion& exclusion);
 /// Nullopt: no such line. The bytes are untrusted.
 std::optional<Exclusion> parse_exclusion(std::string_view line);
@@ -28,12 +29,15 @@ struct QuarantineOptions {
   bool passes_bad = false;
   /// The filters whose answers are the same in every run.
   std::vector<std::string> filters;
+  /// The sample's version as the catalogue says it now; nullopt: there is no
+  /// catalogue, or no such sample. Lines of other versions are passed over.
+  std::function<std::optional<std::string>(SampleId)> version_of;
 };
 
 /// Learns which samples are passed over, and writes each down once: the file
 /// grows by a line for each, which ranks of a node append to together. It
-/// belongs to one catalogue, whose digest its name has: data that changes
-/// begins anew.
+/// belongs to one dataset in one place. A sample whose bytes were replaced
+/// since is read again.
 ///
 /// Threads: samples() any; look() one at a time.
 class Quarantine {
@@ -50,6 +54,7 @@ class Quarantine {
   void note(const Exclusion& exclusion);
   void tell(const Exclusion& exclusion);
   bool is_kept(const Exclusion& exclusion) const;
+  bool is_of_now(const Exclusion& exclusion) const;
   void take(std::string_view line);
 
   const QuarantineOptions options_;
@@ -62,8 +67,8 @@ class Quarantine {
   ExcludedSamples samples_;
 };
 
-/// The file of a dataset; empty if the environment names no folder for it, or
-/// one that others can write.
-std::string quarantine_path(std::string_view data_digest, const Env& env);
+/// The file of a dataset, which `identity` tells from every other; empty if the
+/// environment names no folder for it, or one that others can write.
+std::string quarantine_path(std::string_view identity, const Env& env);
 
 }  // namespace leat

@@ -27,7 +27,8 @@ class QuarantineTest : public ::testing::Test {
     return Quarantine({.path = path_,
                        .url = "photos",
                        .passes_bad = passes_bad,
-                       .filters = std::move(filters)});
+                       .filters = std::move(filters),
+                       .version_of = [this](SampleId) { return version_; }});
   }
   std::string text() const {
     std::ifstream file(path_);
@@ -36,14 +37,16 @@ class QuarantineTest : public ::testing::Test {
 
   std::filesystem::path root_;
   std::filesystem::path path_;
+  std::optional<std::string> version_ = "v1";
 };
 
-const Exclusion kTorn{{17}, Excluded::kBad, "ant/17.jpg", "cut\tshort\nhere"};
-const Exclusion kSmall{{18}, Excluded::kSkipped, "ant/18.jpg", "large"};
+const Exclusion kTorn{
+    {17}, Excluded::kBad, "ant/17.jpg", "cut\tshort\nhere", "v1"};
+const Exclusion kSmall{{18}, Excluded::kSkipped, "ant/18.jpg", "large", "v1"};
 
 TEST(ExclusionTest, LinesAreReadAsTheyWereWritten) {
   const std::string line = to_line(kTorn);
-  EXPECT_EQ(line, "bad\t17\tant/17.jpg\tcut short here\n");
+  EXPECT_EQ(line, "bad\t17\tv1\tant/17.jpg\tcut short here\n");
   const auto read =
       parse_exclusion(std::string_view(line).substr(0, line.size() - 1));
   ASSERT_TRUE(read);
@@ -51,13 +54,14 @@ TEST(ExclusionTest, LinesAreReadAsTheyWereWritten) {
   EXPECT_EQ(read->why, Excluded::kBad);
   EXPECT_EQ(read->key, "ant/17.jpg");
   EXPECT_EQ(read->cause, "cut short here");
+  EXPECT_EQ(read->version, "v1");
 }
 
 TEST(ExclusionTest, OtherLinesAreNone) {
   for (const char* line :
-       {"", "bad", "bad\t17", "bad\t17\tkey", "good\t17\tkey\tx",
-        "bad\t-1\tkey\tx", "bad\t1x\tkey\tx", "bad\t\tkey\tx",
-        "bad\t99999999999999999999999\tkey\tx"}) {
+       {"", "bad", "bad\t17", "bad\t17\tv", "bad\t17\tv\tkey",
+        "good\t17\tv\tkey\tx", "bad\t-1\tv\tkey\tx", "bad\t1x\tv\tkey\tx",
+        "bad\t\tv\tkey\tx", "bad\t99999999999999999999999\tv\tkey\tx"}) {
     EXPECT_FALSE(parse_exclusion(line)) << line;
   }
 }
@@ -76,6 +80,16 @@ TEST_F(QuarantineTest, LaterRunsKnowWhatAnEarlierOneFound) {
   EXPECT_EQ(later.samples().find({18}), Excluded::kSkipped);
   EXPECT_FALSE(later.samples().find({16}));
   EXPECT_EQ(text(), to_line(kTorn) + to_line(kSmall)) << "each once";
+}
+
+TEST_F(QuarantineTest, WhatWasReplacedIsReadAgain) {
+  opened().samples().add(kTorn);
+  for (const auto& now : {std::optional<std::string>("v2"), {}}) {
+    version_ = now;
+    Quarantine later = opened();
+    later.look();
+    EXPECT_FALSE(later.samples().find({17}));
+  }
 }
 
 TEST_F(QuarantineTest, OtherRanksLearnItWhenTheyLook) {

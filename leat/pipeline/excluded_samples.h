@@ -35,7 +35,8 @@ struct Exclusion {
   SampleId sample;  ///< In the dataset.
   Excluded why = Excluded::kBad;
   std::string key;
-  std::string cause;  ///< The message of its error.
+  std::string cause;         ///< The message of its error.
+  std::string version = {};  ///< The bytes that were read: sample_version().
 };
 
 /// Samples that nobody has to read in order to pass over them. A bit each, in

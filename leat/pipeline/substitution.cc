@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "leat/dataset/sample_version.h"
+
 namespace leat {
 namespace {
 
@@ -25,10 +27,12 @@ bool may_replace(const RunContext& context, const SampleWork& sample,
 void exclude(const RunContext& context, SampleWork& sample) {
   const Error failed = *sample.error();
   const Excluded why = *exclusion_by(failed.code());
-  context.excluded.add({.sample = context.in_dataset(sample.id),
-                        .why = why,
-                        .key = std::string(context.catalogue.key(sample.id)),
-                        .cause = failed.message()});
+  context.excluded.add(
+      {.sample = context.in_dataset(sample.id),
+       .why = why,
+       .key = std::string(context.catalogue.key(sample.id)),
+       .cause = failed.message(),
+       .version = sample_version(context.catalogue, sample.id).hex()});
   if (!sample.excluded) sample.excluded = why;
 }
 

@@ -720,6 +720,26 @@ def test_bad_samples_of_an_earlier_run_are_said_at_the_start(tmp_path, said):
         take(load(tmp_path / "set", train=False, batch_size=10, ops=[DecodeImage()]))
 
 
+def test_what_was_bad_in_another_folder_or_before_a_repair_is_read(tmp_path, said):
+    """Both have the names and sizes of the bad one."""
+    options = {"train": False, "batch_size": 10, "ops": [DecodeImage()], "on_error": "substitute"}
+    for name in ("torn", "whole"):
+        make_pictures(tmp_path / name, 20)
+    (path,) = (tmp_path / "torn").glob("*/00003.png")
+    good = path.read_bytes()
+    path.write_bytes(good[:40] + bytes(len(good) - 40))
+    for _ in range(2):
+        take(load(tmp_path / "torn", **options))
+    assert any("1 samples are known to be bad" in line for line in said(logging.WARNING))
+
+    take(load(tmp_path / "whole", **options))
+    assert said(logging.WARNING) == []
+    path.write_bytes(good)
+    take(load(tmp_path / "torn", **options))
+    (line,) = said(logging.WARNING)
+    assert "1 written anew" in line
+
+
 def test_nothing_is_said_of_a_dataset_that_is_whole(pictures, said):
     take(load(pictures, train=False, batch_size=10, on_error="substitute"))
 

@@ -122,7 +122,7 @@ Result<void> Loader::Machine::open_values(std::optional<UnindexedShards> shards,
                                    env));
   allowance.add_tiers(opened.tiers.ram_bytes, opened.tiers.disk_bytes);
   opened.open_memory(job, mine, allowance.most_threads());
-  opened.open_quarantine(job, schedule->dataset().url, env);
+  opened.open_quarantine(job, *schedule, env);
   LEAT_TRY(costs, LoaderCosts::open(env, opened.store.provider,
                                     mine.local_ranks, *opened.metrics));
   control = std::make_unique<Control>(std::move(allowance), opened_at);

@@ -6,6 +6,7 @@
 
 #include "leat/base/units.h"
 #include "leat/cache/cached_store.h"
+#include "leat/dataset/sample_version.h"
 #include "leat/engine/loader/placement.h"
 #include "leat/engine/read_sizes.h"
 #include "leat/engine/shard_stream.h"
@@ -163,16 +164,24 @@ Result<void> Opened::open_cache(Job& job, const Schedule& schedule,
   return {};
 }
 
-void Opened::open_quarantine(const Job& job, const std::string& url,
+void Opened::open_quarantine(const Job& job, const Schedule& schedule,
                              const Env& env) {
   const LoaderOptions& options = job.options;
   const bool passes_bad = options.on_error == OnError::kSubstitute;
   const bool is_asked = passes_bad || !options.recorded_filters.empty();
   quarantine = std::make_unique<Quarantine>(QuarantineOptions{
-      .path = is_asked ? quarantine_path(job.data_digest, env) : "",
-      .url = url,
+      .path = is_asked ? quarantine_path(store.identity + job.data_digest, env)
+                       : "",
+      .url = schedule.dataset().url,
       .passes_bad = passes_bad,
-      .filters = options.recorded_filters});
+      .filters = options.recorded_filters,
+      .version_of = [&schedule](SampleId sample) -> std::optional<std::string> {
+        const Catalogue* const catalogue = schedule.catalogue();
+        if (catalogue == nullptr || sample.value >= catalogue->samples()) {
+          return std::nullopt;
+        }
+        return sample_version(*catalogue, sample).hex();
+      }});
   quarantine->look();
   if (job.rank.rank == 0) quarantine->introduce();
 }

@@ -68,7 +68,8 @@ struct Opened {
                            const RankLimits& mine, std::size_t most_in_flight,
                            const Limits& limits, const Env& env);
   /// Learns which samples earlier runs passed over.
-  void open_quarantine(const Job& job, const std::string& url, const Env& env);
+  void open_quarantine(const Job& job, const Schedule& schedule,
+                       const Env& env);
   /// Starts the memory and threads that hold and decode samples.
   void open_memory(const Job& job, const RankLimits& mine,
                    std::size_t most_threads);
