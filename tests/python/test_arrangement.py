@@ -115,6 +115,7 @@ def test_ranks_divide_its_rows_and_a_state_resumes(pictures):
 
     assert first[0] + first[1] == whole[0] and [len(part) for part in first] == [1, 2]
     assert [batch["index"].tolist() for batch in alone] == whole[1:]
+    assert sum(whole, []) != sorted(sum(whole, []))  # Mixed before rows are made.
 
 
 def test_its_words_and_checks_are_the_loaders(pictures, caplog):
