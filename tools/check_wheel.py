@@ -22,6 +22,7 @@ MOST_BYTES = 40 << 20
 ALLOWED = (
     "leat/*.py",
     "leat/*.pyi",
+    "leat/_show/show.*",
     "leat/py.typed",
     "leat/_native.*.so",
     "leat/bin/leat",

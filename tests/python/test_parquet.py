@@ -345,7 +345,7 @@ class TestRefusals:
         good = path.read_bytes()
         rng = np.random.default_rng(0)
         caught = 0
-        for _ in range(150):
+        for _ in range(60):
             bad = bytearray(good)
             bad[rng.integers(len(good))] ^= 1 << rng.integers(8)
             path.write_bytes(bad)
@@ -354,4 +354,4 @@ class TestRefusals:
                     pass
             except leat.Error:  # And nothing else.
                 caught += 1
-        assert caught > 10
+        assert caught > 4

@@ -119,9 +119,8 @@ needs_transformers = pytest.mark.skipif(
 
 
 @needs_transformers
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_hugging_faces_trainer_fine_tunes_on_packed_rows(conversations, tmp_path, ranks):
-    losses = run("train_hf_packed.py", str(conversations), ranks=ranks, tmp_path=tmp_path)
+def test_hugging_faces_trainer_fine_tunes_on_packed_rows(conversations, tmp_path):
+    losses = run("train_hf_packed.py", str(conversations), ranks=2, tmp_path=tmp_path)
     assert len(losses) == 6 and losses[-1] < 0.7 * losses[0]
 
 
