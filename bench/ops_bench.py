@@ -94,7 +94,7 @@ PAIRS: list[tuple[str, str, list[Any], list[Any]]] = [
     ("`TrivialAugmentWide`", "`TrivialAugmentWide`", [ops.TrivialAugmentWide()], [v2.TrivialAugmentWide()]),
     ("`AugMix`", "`AugMix`", [ops.AugMix()], [v2.AugMix()]),
     ("`Normalize`", "`Normalize`", [CHAIN_OURS[6]], [CHAIN_THEIRS[6]]),
-    ("`RandomErasing` behind `Normalize`", "both", [CHAIN_OURS[6], ops.RandomErasing(1)],
+    ("`RandomErasing` after `Normalize`", "both", [CHAIN_OURS[6], ops.RandomErasing(1)],
      [CHAIN_THEIRS[6], v2.RandomErasing(1)]),
 ]  # fmt: skip
 PILLOW_ALONE = {"`RandomRotation`, bicubic"}

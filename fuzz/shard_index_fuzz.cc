@@ -1,5 +1,5 @@
 // Reads any bytes as the indexes that lie beside shards. Members must lie
-// within the shard, one behind the other, for any text.
+// within the shard, one after the other, for any text.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// A row of kRows is a metric, and a function that writes its samples. The
+// Each row of kRows has a metric and the function that writes its samples. The
 // metrics of job_counters() follow.
 
 #include "leat/agent/exposition.h"

@@ -35,7 +35,7 @@ enum class RequestKind : std::uint8_t {
   kOther,
   kCount
 };
-/// As fault scripts and messages call it: GET LIST HEAD PUT DELETE POST.
+/// The name in fault scripts and messages: GET LIST HEAD PUT DELETE POST.
 std::string_view to_string(RequestKind kind);
 
 /// Threads: any.

@@ -18,7 +18,7 @@ class Repeat {
 
   /// Reads "data/train/x.bin:10000000"; the file is below `root`.
   ///
-  /// Errors: kInvalidArgument if that is not FILE:COUNT, or COUNT not between
+  /// Errors: kInvalidArgument if it is not FILE:COUNT, or COUNT is not between
   /// 1 and kMostObjects
   static Result<Repeat> parse(std::string_view text, std::string_view root);
 

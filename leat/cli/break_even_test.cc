@@ -2,62 +2,30 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include "leat/cli/command_line.h"
 #include "leat/cli/commands.h"
+#include "leat/cli/testing/command_test.h"
 
 namespace leat {
 namespace {
 
 using ::testing::HasSubstr;
 
-struct Outcome {
-  ExitCode code;
-  std::string out;
-  std::string err;
-};
+using Outcome = testing::CommandOutcome;
 
-class BreakEvenCommandTest : public ::testing::Test {
+class BreakEvenCommandTest : public testing::CommandTest {
  protected:
-  BreakEvenCommandTest() {
-    root_ = std::filesystem::path(::testing::TempDir()) /
-            ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(root_);
-    std::filesystem::create_directories(root_);
-  }
-  ~BreakEvenCommandTest() override { std::filesystem::remove_all(root_); }
-
-  std::string put(const std::string& name, const std::string& bytes) const {
-    std::filesystem::create_directories((root_ / name).parent_path());
-    std::ofstream(root_ / name, std::ios::binary) << bytes;
-    return (root_ / name).string();
-  }
-
   Outcome run(std::vector<std::string> words) const {
     words.insert(words.begin(), "plan");
-    std::ostringstream out;
-    std::ostringstream err;
-    CommandContext context{
-        .out = out,
-        .err = err,
-        .env = fake_env({{"LEAT_CACHE_DIR", (root_ / "cache").string()}}),
-        .stop = {}};
-    const std::vector<CommandGroup> commands{{"all", {&kPlanCommand}}};
-    const ExitCode code = run_command_line(std::move(words), commands, context);
-    return {code, out.str(), err.str()};
+    return CommandTest::run({&kPlanCommand}, std::move(words));
   }
 
   Outcome run_file(const std::string& text) const {
     return run({"--simulate", put("file.toml", text), "--json"});
   }
-
-  std::filesystem::path root_;
 };
 
 constexpr const char* kWays = R"(
@@ -138,7 +106,7 @@ TEST_F(BreakEvenCommandTest, ADatasetIsPricedFromBucketCachesAndACopy) {
       "[mine]\nget_per_1000 = 1\nmemory_per_gb_hour = 2\ndisk_per_gb_month = "
       "730\n");
 
-  const Outcome outcome = run({(root_ / "data").string(),
+  const Outcome outcome = run({path("data"),
                                "--json",
                                "--break-even",
                                "--provider",

@@ -3,14 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include "leat/cli/command_line.h"
 #include "leat/cli/commands.h"
+#include "leat/cli/testing/command_test.h"
 #include "leat/codec/testing/tar_builder.h"
 
 namespace leat {
@@ -19,45 +17,19 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-struct Outcome {
-  ExitCode code;
-  std::string out;
-  std::string err;
-};
+using Outcome = testing::CommandOutcome;
 
-class CatalogueCommandsTest : public ::testing::Test {
+class CatalogueCommandsTest : public testing::CommandTest {
  protected:
   CatalogueCommandsTest() {
-    root_ = std::filesystem::path(::testing::TempDir()) /
-            ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(root_);
     put("data/cat/1.jpg", "meow");
     put("data/dog/2.jpg", "woof woof");
   }
-  ~CatalogueCommandsTest() override { std::filesystem::remove_all(root_); }
-
-  std::string path(const std::string& name) const {
-    return (root_ / name).string();
-  }
-
-  void put(const std::string& name, const std::string& bytes) const {
-    std::filesystem::create_directories((root_ / name).parent_path());
-    std::ofstream(root_ / name, std::ios::binary) << bytes;
-  }
 
   Outcome run(std::vector<std::string> words) const {
-    std::ostringstream out;
-    std::ostringstream err;
-    CommandContext context{.out = out,
-                           .err = err,
-                           .env = fake_env({{"LEAT_CACHE_DIR", path("cache")}}),
-                           .stop = {}};
-    const std::vector<CommandGroup> commands{
-        {"all",
-         {&kBenchCommand, &kIndexCommand, &kLsCommand, &kOpsCommand,
-          &kStatCommand}}};
-    const ExitCode code = run_command_line(std::move(words), commands, context);
-    return {code, out.str(), err.str()};
+    return CommandTest::run({&kBenchCommand, &kIndexCommand, &kLsCommand,
+                             &kOpsCommand, &kStatCommand},
+                            std::move(words));
   }
 
   nlohmann::json run_json(std::vector<std::string> words) const {
@@ -66,8 +38,6 @@ class CatalogueCommandsTest : public ::testing::Test {
     EXPECT_EQ(outcome.code, ExitCode::kDone) << outcome.err;
     return nlohmann::json::parse(outcome.out);
   }
-
-  std::filesystem::path root_;
 };
 
 TEST_F(CatalogueCommandsTest, StatTellsWhatADatasetConsistsOf) {

@@ -2,16 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include "leat/cli/command_line.h"
 #include "leat/cli/commands.h"
+#include "leat/cli/testing/command_test.h"
 #include "leat/tune/testing/synthetic_pipeline.h"
 #include "leat/tune/tuner.h"
 
@@ -20,46 +16,16 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Outcome {
-  ExitCode code;
-  std::string out;
-  std::string err;
-};
+using Outcome = testing::CommandOutcome;
 
-class ExplainCommandTest : public ::testing::Test {
+class ExplainCommandTest : public testing::CommandTest {
  protected:
-  ExplainCommandTest()
-      : root_(std::filesystem::path(::testing::TempDir()) /
-              ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    std::filesystem::remove_all(root_);
-    std::filesystem::create_directories(root_);
-  }
-  ~ExplainCommandTest() override { std::filesystem::remove_all(root_); }
-
-  std::string path(const std::string& name) const {
-    return (root_ / name).string();
-  }
-  void put(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((root_ / name).parent_path());
-    std::ofstream(path(name)) << text;
-  }
   Outcome run(std::vector<std::string> words,
-              std::map<std::string, std::string, std::less<>> more = {}) const {
-    std::ostringstream out;
-    std::ostringstream err;
-    more.emplace("LEAT_CACHE_DIR", path("cache"));
-    CommandContext context{.out = out,
-                           .err = err,
-                           .env = fake_env(std::move(more)),
-                           .stop = std::stop_token()};
+              testing::Environment more = {}) const {
     words.insert(words.begin(), "explain");
-    const std::vector<CommandGroup> commands = {{"all", {&kExplainCommand}}};
-    const ExitCode code = run_command_line(words, commands, context);
-    return {code, out.str(), err.str()};
+    return CommandTest::run({&kExplainCommand}, std::move(words),
+                            std::move(more));
   }
-
- private:
-  std::filesystem::path root_;
 };
 
 /// 20 s of a loader that its tuner took from 1 request in flight to many.

@@ -2,58 +2,27 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include "leat/cli/command_line.h"
 #include "leat/cli/commands.h"
 #include "leat/cli/ledger_appendix.h"
+#include "leat/cli/testing/command_test.h"
 
 namespace leat {
 namespace {
 
 using ::testing::HasSubstr;
 
-struct Outcome {
-  ExitCode code;
-  std::string out;
-  std::string err;
-};
+using Outcome = testing::CommandOutcome;
 
-class LedgerCommandTest : public ::testing::Test {
+class LedgerCommandTest : public testing::CommandTest {
  protected:
-  LedgerCommandTest() {
-    root_ = std::filesystem::path(::testing::TempDir()) /
-            ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::create_directories(root_);
-  }
-  ~LedgerCommandTest() override { std::filesystem::remove_all(root_); }
-
-  std::string put(const std::string& name, const std::string& text) const {
-    std::ofstream(root_ / name) << text;
-    return (root_ / name).string();
-  }
-  std::string read(const std::string& name) const {
-    std::ifstream file(root_ / name);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-
   Outcome run(std::vector<std::string> words) const {
     words.insert(words.begin(), "ledger");
-    std::ostringstream out;
-    std::ostringstream err;
-    CommandContext context{
-        .out = out, .err = err, .env = fake_env({}), .stop = {}};
-    const std::vector<CommandGroup> commands{{"all", {&kLedgerCommand}}};
-    const ExitCode code = run_command_line(std::move(words), commands, context);
-    return {code, out.str(), err.str()};
+    return CommandTest::run({&kLedgerCommand}, std::move(words));
   }
-
-  std::filesystem::path root_;
 };
 
 constexpr const char* kBefore =
@@ -93,8 +62,8 @@ TEST_F(LedgerCommandTest, AGridSaysWhatEnergyEmits) {
 TEST_F(LedgerCommandTest, AppendicesHoldTheTableAndEscapeNames) {
   const std::string report = put("a_b&<1>.json", kBefore);
 
-  const Outcome outcome = run({report, "--latex", (root_ / "t.tex").string(),
-                               "--html", (root_ / "t.html").string()});
+  const Outcome outcome =
+      run({report, "--latex", path("t.tex"), "--html", path("t.html")});
 
   ASSERT_EQ(outcome.code, ExitCode::kDone) << outcome.err;
   EXPECT_THAT(read("t.tex"), HasSubstr("a\\_b\\&<1>.json"));

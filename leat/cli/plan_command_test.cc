@@ -3,59 +3,28 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include "leat/cli/command_line.h"
 #include "leat/cli/commands.h"
 #include "leat/cli/plan_report.h"
+#include "leat/cli/testing/command_test.h"
 
 namespace leat {
 namespace {
 
 using ::testing::HasSubstr;
 
-struct Outcome {
-  ExitCode code;
-  std::string out;
-  std::string err;
-};
+using Outcome = testing::CommandOutcome;
 
-class PlanCommandTest : public ::testing::Test {
+class PlanCommandTest : public testing::CommandTest {
  protected:
-  PlanCommandTest() {
-    root_ = std::filesystem::path(::testing::TempDir()) /
-            ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(root_);
-    std::filesystem::create_directories(root_);
-  }
-  ~PlanCommandTest() override { std::filesystem::remove_all(root_); }
-
-  std::string put(const std::string& name, const std::string& bytes) const {
-    std::filesystem::create_directories((root_ / name).parent_path());
-    std::ofstream(root_ / name, std::ios::binary) << bytes;
-    return (root_ / name).string();
-  }
-
   Outcome run(std::vector<std::string> words, std::stop_token stop = {}) const {
     words.insert(words.begin(), "plan");
-    std::ostringstream out;
-    std::ostringstream err;
-    CommandContext context{
-        .out = out,
-        .err = err,
-        .env = fake_env({{"LEAT_CACHE_DIR", (root_ / "cache").string()}}),
-        .stop = std::move(stop)};
-    const std::vector<CommandGroup> commands{{"all", {&kPlanCommand}}};
-    const ExitCode code = run_command_line(std::move(words), commands, context);
-    return {code, out.str(), err.str()};
+    return CommandTest::run({&kPlanCommand}, std::move(words), {},
+                            std::move(stop));
   }
-
-  std::filesystem::path root_;
 };
 
 constexpr const char* kJobs = R"(
@@ -132,8 +101,8 @@ TEST_F(PlanCommandTest, ComparesCachesForADataset) {
   }
 
   const Outcome outcome =
-      run({(root_ / "data").string(), "--json", "--global-batch-size", "4",
-           "--nodes", "2", "--ram", "40KB", "--epochs", "20"});
+      run({path("data"), "--json", "--global-batch-size", "4", "--nodes", "2",
+           "--ram", "40KB", "--epochs", "20"});
 
   ASSERT_EQ(outcome.code, ExitCode::kDone) << outcome.err;
   const auto told = nlohmann::json::parse(outcome.out);
@@ -154,7 +123,7 @@ TEST_F(PlanCommandTest, ComparesCachesForADataset) {
 
 TEST_F(PlanCommandTest, ThePricesMayBeTheUsers) {
   put("data/0.jpg", "x");
-  const std::string data = (root_ / "data").string();
+  const std::string data = path("data");
   const std::string prices =
       put("mine.toml", "[minio]\nget_per_1000 = 1000\ngets_per_second = 7\n");
 
@@ -264,7 +233,7 @@ TEST_F(PlanCommandTest, WrongUsageSaysWhat) {
 }
 
 TEST_F(PlanCommandTest, AFileThatIsNotThereIsNotFound) {
-  const Outcome outcome = run({"--simulate", (root_ / "no.toml").string()});
+  const Outcome outcome = run({"--simulate", path("no.toml")});
 
   EXPECT_EQ(outcome.code, ExitCode::kFailed);
   EXPECT_THAT(outcome.err, HasSubstr("cannot be read"));

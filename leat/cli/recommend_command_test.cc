@@ -2,15 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "leat/cli/command_line.h"
 #include "leat/cli/commands.h"
+#include "leat/cli/testing/command_test.h"
 
 namespace leat {
 namespace {
@@ -52,38 +51,16 @@ as_of = "2023-01"
 source = "a page"
 )";
 
-struct Outcome {
-  ExitCode code;
-  std::string out;
-  std::string err;
-};
+using Outcome = testing::CommandOutcome;
 
-class RecommendCommandTest : public ::testing::Test {
+class RecommendCommandTest : public testing::CommandTest {
  protected:
-  RecommendCommandTest() {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  ~RecommendCommandTest() override { std::filesystem::remove_all(folder_); }
-
   Outcome run(const std::string& machines, std::vector<std::string> words = {},
-              const std::string& report = kReport) {
-    std::ofstream(folder_ / "report") << report;
-    std::ofstream(folder_ / "machines") << machines;
-    words.insert(words.begin(), {"recommend", (folder_ / "report").string(),
-                                 "--catalog", (folder_ / "machines").string()});
-    std::ostringstream out;
-    std::ostringstream err;
-    CommandContext context{
-        .out = out, .err = err, .env = fake_env({}), .stop = {}};
-    const std::vector<CommandGroup> commands{{"all", {&kRecommendCommand}}};
-    const ExitCode code = run_command_line(std::move(words), commands, context);
-    return {code, out.str(), err.str()};
+              const std::string& report = kReport) const {
+    words.insert(words.begin(), {"recommend", put("report", report),
+                                 "--catalog", put("machines", machines)});
+    return CommandTest::run({&kRecommendCommand}, std::move(words));
   }
-
-  const std::filesystem::path folder_ =
-      std::filesystem::path(::testing::TempDir()) /
-      ::testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
 TEST_F(RecommendCommandTest, TellsTheFrontTheChoiceAndWhetherSmallerIsBetter) {

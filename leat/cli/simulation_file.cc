@@ -256,8 +256,8 @@ Result<NamedSolar> read_solar(const toml::table& table,
   return solar;
 }
 
-/// A way that names a simulation needs one of the file, and one with times, on
-/// as many nodes.
+/// A way that names a simulation needs one that the file has, with times and
+/// with as many nodes.
 Result<void> check_simulations_of(
     const NamedBreakEven& run,
     const std::vector<NamedSimulation>& simulations) {

@@ -3,13 +3,12 @@
 
 #include <atomic>
 #include <memory>
-#include <sstream>
 
 #include "leat/agent/testing/sample_node.h"
 #include "leat/agent/view_json.h"
 #include "leat/agent/view_server.h"
-#include "leat/cli/command_line.h"
 #include "leat/cli/commands.h"
+#include "leat/cli/testing/command_test.h"
 #include "leat/cli/top_screen.h"
 #include "leat/serve/testing/raw_http.h"
 
@@ -18,21 +17,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Outcome {
-  ExitCode code;
-  std::string out;
-  std::string err;
-};
+using Outcome = testing::CommandOutcome;
 
 Outcome top(std::vector<std::string> words) {
-  std::ostringstream out;
-  std::ostringstream err;
-  CommandContext context{
-      .out = out, .err = err, .env = fake_env({}), .stop = {}};
   words.insert(words.begin(), "top");
-  const std::vector<CommandGroup> commands{{"all", {&kTopCommand}}};
-  const ExitCode code = run_command_line(std::move(words), commands, context);
-  return {code, out.str(), err.str()};
+  return testing::run_commands({&kTopCommand}, std::move(words));
 }
 
 std::unique_ptr<ViewServer> serve_view(const NodeView& view) {

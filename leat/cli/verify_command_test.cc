@@ -5,12 +5,11 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include "leat/cli/command_line.h"
 #include "leat/cli/commands.h"
+#include "leat/cli/testing/command_test.h"
 #include "leat/engine/order_log/writer.h"
 
 namespace leat {
@@ -18,28 +17,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Outcome {
-  ExitCode code;
-  std::string out;
-  std::string err;
-};
+using Outcome = testing::CommandOutcome;
 
-class VerifyCommandTest : public ::testing::Test {
+class VerifyCommandTest : public testing::CommandTest {
  protected:
-  VerifyCommandTest() {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "leat-verify-XXXXXX")
-            .string();
-    root_ = ::mkdtemp(pattern.data());
-  }
-  ~VerifyCommandTest() override { std::filesystem::remove_all(root_); }
-
-  std::string path(const std::string& name) const {
-    return (root_ / name).string();
-  }
   /// A step of two samples for each rank, which begin at `first`.
   void put(const std::string& name, Rank rank, std::uint64_t first) const {
-    std::filesystem::create_directories((root_ / name).parent_path());
+    std::filesystem::create_directories(
+        std::filesystem::path(path(name)).parent_path());
     auto log = OrderLogWriter::open(path(name), {.rank = rank,
                                                  .data = "digest",
                                                  .shuffle = "full",
@@ -49,18 +34,10 @@ class VerifyCommandTest : public ::testing::Test {
     (*log)->add(OrderLogBatch{.to = 2ULL * rank.world_size,
                               .ids = {{first}, {first + 1}}});
   }
-  static Outcome run(std::vector<std::string> words) {
-    std::ostringstream out;
-    std::ostringstream err;
-    CommandContext context{
-        .out = out, .err = err, .env = fake_env({}), .stop = std::stop_token()};
+  Outcome run(std::vector<std::string> words) const {
     words.insert(words.begin(), "verify");
-    const std::vector<CommandGroup> commands = {{"all", {&kVerifyCommand}}};
-    const ExitCode code = run_command_line(words, commands, context);
-    return {code, out.str(), err.str()};
+    return CommandTest::run({&kVerifyCommand}, std::move(words));
   }
-
-  std::filesystem::path root_;
 };
 
 TEST_F(VerifyCommandTest, TakesAFolderTheNameOfALogOrAList) {
@@ -105,7 +82,7 @@ TEST_F(VerifyCommandTest, ADifferenceIsAFailure) {
 TEST_F(VerifyCommandTest, ALogThatCannotBeReadProvesNothing) {
   put("a.order", {}, 0);
   std::ofstream(path("b.order")) << "not a log";
-  std::filesystem::create_directories(root_ / "empty");
+  std::filesystem::create_directories(path("empty"));
 
   for (const auto& [words, why] :
        std::vector<std::pair<std::vector<std::string>, std::string>>{

@@ -3,15 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include "leat/cli/command_line.h"
 #include "leat/cli/commands.h"
+#include "leat/cli/testing/command_test.h"
 
 namespace leat {
 namespace {
@@ -31,31 +28,15 @@ Json small_report() {
     "fetch_a_batch": {"gets": 2, "bytes": 10, "latency_share": 0.9}})");
 }
 
-struct Outcome {
-  ExitCode code;
-  std::string out;
-  std::string err;
-};
+using Outcome = testing::CommandOutcome;
 
-class WhatIfCommandTest : public ::testing::Test {
+class WhatIfCommandTest : public testing::CommandTest {
  protected:
-  ~WhatIfCommandTest() override { std::filesystem::remove(path_); }
-
-  Outcome run(const std::string& text, std::vector<std::string> words = {}) {
-    std::ofstream(path_) << text;
-    words.insert(words.begin(), {"what-if", path_});
-    std::ostringstream out;
-    std::ostringstream err;
-    CommandContext context{
-        .out = out, .err = err, .env = fake_env({}), .stop = {}};
-    const std::vector<CommandGroup> commands{{"all", {&kWhatIfCommand}}};
-    const ExitCode code = run_command_line(std::move(words), commands, context);
-    return {code, out.str(), err.str()};
+  Outcome run(const std::string& text,
+              std::vector<std::string> words = {}) const {
+    words.insert(words.begin(), {"what-if", put("report", text)});
+    return CommandTest::run({&kWhatIfCommand}, std::move(words));
   }
-
-  const std::string path_ =
-      std::string(::testing::TempDir()) +
-      ::testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
 TEST_F(WhatIfCommandTest, SaysWhatRemovesTheWaitAndWhatWasNotMeasured) {

@@ -16,7 +16,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "entries are little-endian, and numbers are copied");
 
-/// Puts numbers and texts one behind the other.
+/// Puts numbers and texts one after the other.
 class Packer {
  public:
   void add(std::uint64_t number) {

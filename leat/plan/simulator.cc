@@ -269,8 +269,8 @@ class Simulation {
             std::uint64_t position, EpochCounts& counts,
             std::optional<AccessTime> told = std::nullopt) {
     const std::size_t cache = rank / ranks_per_cache_;
-    // Asked before the read: a sample that comes from a peer may then be held
-    // here too.
+    // The tier is asked for before the read, after which a sample from a peer
+    // may be held here too.
     const std::size_t tier = caches_[cache].read(sample, epoch, position, told);
     const std::uint64_t bytes = entry_of(options_.sizes, sample);
     const std::uint32_t requests =

@@ -70,10 +70,10 @@ struct Removal {
   std::vector<Change> changes;
 };
 
-/// The bottlenecks of a step, each with the smallest changes that remove it:
-/// the largest stall first, then what is the largest after that change, past
-/// those that nothing removes. Ends when no other takes more than 2 % of the
-/// step.
+/// The bottlenecks of a step, each with the smallest changes that remove it.
+/// The largest stall comes first, then the largest that remains after its
+/// change. Stalls that no change removes are passed over. The list ends when no
+/// other stall takes more than 2 % of the step.
 ///
 /// A stall is removed when it is under 1 % of the step and at least half of its
 /// time is saved, rather than spent waiting for something else. Changes are

@@ -26,9 +26,9 @@ class Delayed {
 ///
 /// Asio looks at its timers only when it polls for events, up to 128 handlers
 /// apart. This one looks after every handler, so under load a delay is late by
-/// one handler (some ten microseconds) and not by a hundred. Things that are
-/// due together wait for each other's on_due() and not for what can be done
-/// after.
+/// one handler (some ten microseconds) and not by a hundred. If several things
+/// are due, each waits only for the on_due() of the others; after_due() comes
+/// later.
 ///
 /// Threads:  the one that calls run(), but for context().
 /// Lifetime: destruction drops what is not yet due.

@@ -8,9 +8,9 @@
 
 namespace leat {
 
-/// When a sample is read, counted in reads of all of the job's ranks since its
-/// running epoch began: 1 is the first of that epoch, and those of the next
-/// follow without a gap. 0: not at all.
+/// The turn at which the job reads a sample. Reads of all ranks count: 1 is the
+/// first read of the running epoch, and the next epoch continues the count. 0
+/// means that the sample is not read again.
 using ReadTurn = std::uint32_t;
 
 /// A run of an epoch reports here the samples that it will read and those that

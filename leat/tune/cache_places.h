@@ -15,7 +15,7 @@ struct CacheRoom {
 
 /// Sets `disk_bytes` of each grant: bytes that only one tier of their job can
 /// hold go there first, the rest into RAM in equal proportion, and then to
-/// disk. The sums stay within the node, and each job within its room:
+/// disk. The sum stays within what the node has, and each job within its room;
 /// `cache_bytes` that do not fit are reduced.
 ///
 /// REQUIRES: one room for each grant.

@@ -42,7 +42,8 @@ def _checked(function: Any, name: str, moved: Mapping[str, str]) -> Any:
     def call(*args: Any, **given: Any) -> Any:
         for argument in given:
             if argument not in known:
-                raise TypeError(unknown_name(f"{name} has no argument", argument, known, moved))
+                said = type(args[0]).__name__ if name.startswith("_") else name  # The base of public classes.
+                raise TypeError(unknown_name(f"{said} has no argument", argument, known, moved))
         return function(*args, **given)
 
     return call

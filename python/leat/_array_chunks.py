@@ -1,7 +1,7 @@
-"""Chunks of arrays: how they were stored, undone, and windows put together of them.
+"""Decodes the chunks of arrays, and puts windows together from them.
 
 `leat._array_plan` says which chunks belong to which windows; a derived object has the windows of a
-part of the catalogue one behind the other, all fields of a sample together.
+part of the catalogue one after the other, all fields of a sample together.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def said(window: Window, parts: Sequence[Part]) -> str:
 
 
 def derive(part: str, _notes_at: int, _notes: bytes, _at: int, data: bytes) -> np.ndarray:
-    """The windows that `said` tells of, one behind the other: uint8. The first line of `part` is for errors."""
+    """The windows that `said` tells of, one after the other: uint8. The first line of `part` is for errors."""
     told = json.loads(zlib.decompress(base64.b64decode(part.partition("\n")[2])))
     window, parts = Window(*told[0]), [Part(*each) for each in told[1]]
     return assemble(window, parts, data).view(np.uint8).reshape(-1)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from leat._arguments import checks_names
+from leat._epoch_order import Arrangement, EpochOrder, Epochs, seeded
 from leat.errors import InvalidArgument
 
 _MOST = 1024
@@ -128,7 +128,27 @@ def _best_split(
     return best
 
 
-class BucketOrder:
+class InBuckets(Arrangement):
+    """Steps of samples of similar size: see `SizeBuckets`."""
+
+    def __init__(self, sampler: SizeBuckets) -> None:
+        self._sampler = sampler
+
+    @property
+    def columns(self) -> list[str]:
+        return [each for each in self._sampler.by if isinstance(each, str)]
+
+    def words(self, seed: int, *, mixes: bool) -> str:
+        return seeded("steps of like size", seed, mixes=mixes)
+
+    def order(self, epochs: Epochs) -> EpochOrder:
+        return BucketOrder(
+            self._sampler.sizes_of(epochs.dataset), self._sampler.count, epochs.rows_of_a_step,
+            seed=epochs.seed, shuffles=epochs.mixes,
+        )  # fmt: skip
+
+
+class BucketOrder(EpochOrder):
     """The order of each epoch, as numbers of samples: see `SizeBuckets`."""
 
     def __init__(
@@ -145,16 +165,15 @@ class BucketOrder:
     def set_epoch(self, epoch: int) -> None:
         self._epoch = epoch
 
-    def __len__(self) -> int:
+    def length(self) -> int:
         return self._samples
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.order().tolist())
 
     def order(self) -> np.ndarray:
         """Samples by position: a permutation of all."""
-        if not self._shuffles:
-            return np.concatenate(self._buckets)
+        mixed = self._mixed() if self._shuffles else np.concatenate(self._buckets)
+        return mixed.astype(np.uint64)
+
+    def _mixed(self) -> np.ndarray:
         # Philox and a sort of its numbers: the same in all versions of NumPy.
         bits = np.random.Philox(key=np.array([self._seed, self._epoch], np.uint64))
 

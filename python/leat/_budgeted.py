@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,13 @@ from leat import _native
 from leat._balance import Balance, Deal, Step
 from leat._buckets import divide
 from leat._budget import TokenBudget
+from leat._epoch_order import Arrangement, EpochOrder, Epochs, seeded
+from leat._mix import Mix
+from leat._packed import WINDOW
 from leat._row_order import RowOrder
 from leat.errors import InvalidArgument
 from leat.ops._mix import BatchFunction, BatchOp, _like
-from leat.ops._op import fail
+from leat.ops._op import Op, fail
 
 _log = logging.getLogger("leat")
 _MOST_WINDOWS = 1 << 32
@@ -192,7 +195,7 @@ class BudgetOrder(RowOrder):
         each = -(-rows // (ranks * most))
 
         def deal() -> tuple[np.ndarray, np.ndarray]:
-            if self._budget.padded:  # Equally many samples keep to it, whichever they are.
+            if self._budget.padded:  # As many samples fit, whichever they are.
                 return _native.balance(mine, ranks=ranks, micro_batches=most, equal_counts=True)
             return _native.balance_within(
                 mine,
@@ -235,3 +238,36 @@ class AddMicroBatches(BatchOp):
             return {**batch, **{name: _like(like, ends) for name in self.adds}}
 
         return call
+
+
+class WithinBudget(Arrangement):
+    """Micro-batches within a budget of tokens: see `TokenBudget`."""
+
+    unit = "micro-batches"
+    batch_size = 1
+
+    def __init__(self, budget: TokenBudget) -> None:
+        self._budget = budget
+        self._op = AddMicroBatches(budget) if budget.adds else None
+
+    @property
+    def columns(self) -> list[str]:
+        return [self._budget.lengths] if isinstance(self._budget.lengths, str) else []
+
+    def ops_beside(self, ops: Sequence[Op], fields: Any, *, ids: bool, on_error: str) -> Sequence[Op]:
+        return ops if self._op is None else [*ops, self._op]
+
+    def words(self, seed: int, *, mixes: bool) -> str:
+        return seeded(f"micro-batches of at most {self._budget.max_tokens:,} tokens", seed, mixes=mixes)
+
+    def order(self, epochs: Epochs) -> EpochOrder:
+        # A mix has its weights in each window.
+        window = WINDOW if isinstance(epochs.dataset, Mix) else max(1, len(epochs.dataset))
+        made = BudgetOrder(
+            self._budget, self._budget.lengths_of(epochs.dataset), epochs.rows_of_a_step,
+            samples_of=epochs.samples_of, window=window, seed=epochs.seed_of_rows,
+            ranks=epochs.ranks, drops=bool(epochs.drops),
+        )  # fmt: skip
+        if self._op is not None:
+            self._op.expect(made)
+        return made

@@ -40,7 +40,7 @@ class Cache:
             soonest, by the known order; ``"never_evict"``: those that came first;
             ``"lru"``: those that it read last.
         form: the form in which pictures are kept. ``"encoded"``: their bytes.
-            ``"decoded"``: the output of ``DecodeImage`` and the ops behind it, up to the
+            ``"decoded"``: the output of ``DecodeImage`` and the ops after it, up to the
             first op that draws, calls a function or makes floats; a hit then also saves
             that work, and a record takes five to ten times the room. ``"auto"``: the form
             with the lower expected time a sample, for all or for a share of them, measured

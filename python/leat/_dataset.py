@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
 
 import numpy as np
 
@@ -41,6 +41,9 @@ from leat._recipe import Recipe
 from leat._storage import StorageOptions, checked_storage, native_storage
 from leat.errors import Corrupt, InvalidArgument, NotFound
 from leat.ops._op import dtype_name
+
+if TYPE_CHECKING:
+    from leat._chosen_order import Order
 
 _MOST_MANIFEST_BYTES = 16 << 30
 _log = logging.getLogger("leat")
@@ -934,6 +937,10 @@ class Dataset:
     def _check_joins(self, how: str) -> None:
         """Raises `InvalidArgument` if the samples cannot stand among those of other datasets."""
 
+    def _order_as_given(self, train: bool | None, shuffle: Any, sampler: Any, drop_last: Any) -> Order | None:
+        """The order that a loader's arguments specify, if these samples have one of their own."""
+        return None
+
     def _want_bytes(self, what: str, name: str) -> None:
         kind = self.fields.get(name)
         if kind is None:
@@ -1213,7 +1220,7 @@ def _samples_of_litdata(
     index = _litdata.parse(data, name)
     if block_size is not None and not index.are_tokens:
         raise InvalidArgument(
-            f"{name} has samples of {_litdata.words(index.leaves)}, and block_size= is for chunks that were written "
+            f"{name} has samples of {_indexed.words(index.leaves)}, and block_size= is for chunks that were written "
             "with item_loader=TokensLoader()"
         )
     leaves = _litdata.choose(index, fields, wanted)

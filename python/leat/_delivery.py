@@ -68,6 +68,15 @@ class Delivery:
         """Whether a batch depends on where it stands: functions of batches may draw."""
         return bool(self._functions)
 
+    def options(self) -> dict[str, Any]:
+        """The fields and the ops, for the engine."""
+        return {
+            "ops": _ops.specs_to_json(self.ops),
+            "fields": self.fields,
+            "collates": self.collates,
+            "recorded_filters": [op.name for op in self.ops if isinstance(op, _ops.Filter) and op.name],
+        }
+
     def fields_wanted(self, columns: Iterable[str]) -> frozenset[str] | None:
         """The fields that are asked for or named in ops, and these columns; None: all."""
         if not self.fields:

@@ -53,7 +53,7 @@ def to_tf(loader: Loader) -> Any:
         raise InvalidArgument(
             "to_tf() learns types and shapes from the next batch, and the epoch is over; call set_epoch()"
         )
-    is_whole = drops_last(loader._options) or bool(loader._options["pad"])
+    is_whole = drops_last(loader._opened.options) or bool(loader._opened.options["pad"])
     varies = any(isinstance(op, PadTo) and op._params.get("size") is None for op in loader._delivery.ops)
     spec = _mapped(first, lambda _, value: _spec_of(tf, as_numpy(value), is_whole, varies))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar, Union
 
 from leat.errors import InvalidArgument, NotFound
 
@@ -118,3 +119,69 @@ def file_name(value: Any) -> str:
     if any(part in ("", ".", "..") for part in key.split("/")) or "\\" in key or "#leat:" in key:
         raise Wrong(f"{key!r} is no name of a file below the index's folder")
     return key
+
+
+class Value(Protocol):
+    """A value of every sample, as an index describes it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def stored_as(self) -> str:
+        """Its encoding, for messages."""
+
+    @property
+    def is_pickled(self) -> bool: ...
+
+
+_V = TypeVar("_V", bound=Value)
+
+
+def words(values: Sequence[Value]) -> str:
+    """The values of a sample, for a message."""
+    return ", ".join(f"{value.name} ({value.stored_as})" for value in values)
+
+
+def choose(
+    index: str,
+    word: str,
+    values: Sequence[_V],
+    fields: Union[Sequence[str], None] = None,
+    wanted: Union[frozenset[str], None] = None,
+) -> list[_V]:
+    """The values that are fields: `fields`; or those of `wanted`, where it has some; or all.
+
+    Args:
+        index: its name, for errors.
+        word: for a value.
+        values: that the index has.
+
+    Raises:
+        leat.InvalidArgument: one that is not there; or all are meant, and one is pickled.
+    """
+    known = {value.name: value for value in values}
+    if fields is None and wanted is not None:
+        fields = [name for name in known if name in wanted] or None
+    if fields is None:
+        _check_none_is_pickled(index, word, values)
+        return list(values)
+    if not fields:
+        raise InvalidArgument(f"{index}: fields= names no {word}; it has {words(values)}")
+    for name in fields:
+        if name not in known:
+            raise InvalidArgument(f"{index} has no {word} {name!r}; it has {words(values)}")
+    return [known[name] for name in dict.fromkeys(fields)]
+
+
+def _check_none_is_pickled(index: str, word: str, values: Sequence[Value]) -> None:
+    pickled = [value for value in values if value.is_pickled]
+    if not pickled:
+        return
+    others = tuple(value.name for value in values if not value.is_pickled)
+    such = f", such as fields={others!r}" if others else ""
+    raise InvalidArgument(
+        f"{index}: the {word} {pickled[0].name!r} is pickled ({pickled[0].stored_as}), and Leat unpickles nothing, "
+        f"since bytes from elsewhere could run any code; choose other fields{such}, or name it "
+        "in fields= to get its bytes, for leat.ops.Python(pickle.loads, …) if you trust who wrote them"
+    )

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Union
 
+from leat import _indexed
 from leat._indexed import Family, Wrong, file_name, text, whole
 from leat._mds_zip import check
 from leat.errors import Corrupt, InvalidArgument
@@ -31,8 +32,6 @@ _OF_NUMPY = dict(enumerate((
     "complex64", "complex128", "bool",
 )))  # fmt: skip
 _ROWS = {"no_header_tensor": _OF_TORCH, "no_header_numpy": _OF_NUMPY}
-_PICKLED = ("pickle", "graph")
-"""A graph holds pickles."""
 _DICTS = ("builtins.dict", "collections.OrderedDict")
 _LISTS = ("builtins.list", "builtins.tuple", "collections.deque", "collections.namedtuple")
 _LEVELS = (None, "chunk", "batch", "sample")
@@ -52,8 +51,16 @@ class Leaf(NamedTuple):
     """The type of its numbers; None: it is bytes. With a size it is one number, else a row of them."""
 
     @property
+    def stored_as(self) -> str:
+        return self.format
+
+    @property
     def kind(self) -> str:
         return self.format.partition(":")[0]
+
+    @property
+    def is_pickled(self) -> bool:
+        return self.kind in ("pickle", "graph")  # A graph holds pickles.
 
 
 class Chunk(NamedTuple):
@@ -76,7 +83,7 @@ class Index(NamedTuple):
     leaves: list[Leaf]
     chunks: list[Chunk]
     are_tokens: bool
-    """Samples lie one behind the other, without heads, and are rows of one leaf."""
+    """Samples lie one after the other, without heads, and are rows of one leaf."""
     level: Union[str, None]
     """The parts of a file that zstd compressed: "batch", "sample"."""
 
@@ -250,36 +257,8 @@ def _chunk_of(entry: Any, compression: Union[str, None], level: Union[str, None]
     return Chunk(key, size, samples, tokens, zipped)
 
 
-def words(leaves: Sequence[Leaf]) -> str:
-    """The values of a sample, for a message."""
-    return ", ".join(f"{leaf.name} ({leaf.format})" for leaf in leaves)
-
-
 def choose(
     index: Index, fields: Union[Sequence[str], None] = None, wanted: Union[frozenset[str], None] = None
 ) -> list[Leaf]:
-    """The values that are fields: `fields`; or those of `wanted`, where it has some; or all.
-
-    Raises:
-        leat.InvalidArgument: one that is not there; or all are meant, and one is pickled.
-    """
-    leaves = {leaf.name: leaf for leaf in index.leaves}
-    if fields is None and wanted is not None:
-        fields = [name for name in leaves if name in wanted] or None
-    if fields is None:
-        pickled = [leaf for leaf in index.leaves if leaf.kind in _PICKLED]
-        if pickled:
-            others = tuple(leaf.name for leaf in index.leaves if leaf.kind not in _PICKLED)
-            such = f", such as fields={others!r}" if others else ""
-            raise InvalidArgument(
-                f"{index.name}: the value {pickled[0].name!r} is pickled ({pickled[0].format}), and Leat unpickles "
-                f"nothing, since bytes from elsewhere could run any code; choose other fields{such}, or name it "
-                "in fields= to get its bytes, for leat.ops.Python(pickle.loads, …) if you trust who wrote them"
-            )
-        return index.leaves
-    if not fields:
-        raise InvalidArgument(f"{index.name}: fields= names no value; there are {words(index.leaves)}")
-    for name in fields:
-        if name not in leaves:
-            raise InvalidArgument(f"{index.name} has no value {name!r}; there are {words(index.leaves)}")
-    return [leaves[name] for name in dict.fromkeys(fields)]
+    """The values that are fields: as `leat._indexed.choose`."""
+    return _indexed.choose(index.name, "value", index.leaves, fields, wanted)

@@ -20,7 +20,7 @@ from leat.errors import Corrupt, InvalidArgument
 
 WHOLE, FRAMES, SAMPLES, ARROW = "zstd", "frames", "samples", "arrow"
 FOOTER = b"LDARW01\0"
-"""The end of a file with an Arrow table, behind the table's bytes and their number."""
+"""The end of a file with an Arrow table, after the table's bytes and their number."""
 FOOTER_BYTES = 12
 _FRAMES_MAGIC = b"LDFZ01\0\0"
 _FRAMES_HEAD = struct.Struct("<8sHHIII")

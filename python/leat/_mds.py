@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Union
 
 import numpy as np
 
-from leat import _mds_zip
-from leat._indexed import MOST_PACKED_BYTES, Family, Wrong, file_name, text, whole
+from leat import _indexed, _mds_zip
+from leat._indexed import MOST_PACKED_BYTES, Family, Wrong, file_name, text, whole, words
 from leat.errors import Corrupt, InvalidArgument
 
 VERSION = 1
@@ -33,7 +33,6 @@ _SCALARS = {
                      "float16", "float32", "float64")
     },
 }  # fmt: skip
-_PICKLED = "pkl"
 
 
 class Column(NamedTuple):
@@ -47,6 +46,14 @@ class Column(NamedTuple):
     """The type of its numbers; None: it is bytes."""
     shape: tuple[int, ...] = ()
     """That of a sample's numbers."""
+
+    @property
+    def stored_as(self) -> str:
+        return self.encoding
+
+    @property
+    def is_pickled(self) -> bool:
+        return self.encoding == "pkl"
 
 
 class Zipped(NamedTuple):
@@ -213,39 +220,8 @@ def _array(encoding: str) -> tuple[str, tuple[int, ...]]:
     return dtype, tuple(map(int, sides))
 
 
-def words(columns: Sequence[Column]) -> str:
-    """The columns, for a message."""
-    return ", ".join(f"{column.name} ({column.encoding})" for column in columns)
-
-
 def choose(
     index: Index, fields: Union[Sequence[str], None] = None, wanted: Union[frozenset[str], None] = None
 ) -> list[Column]:
-    """The columns that are fields: `fields`; or those of `wanted`, where it has some; or all.
-
-    Raises:
-        leat.InvalidArgument: one that is not there; or all are meant, and one is pickled.
-    """
-    columns = {column.name: column for column in index.columns}
-    if fields is None and wanted is not None:
-        fields = [name for name in columns if name in wanted] or None
-    if fields is None:
-        pickled = [column.name for column in index.columns if column.encoding == _PICKLED]
-        if pickled:
-            others = tuple(name for name in columns if name not in pickled)
-            raise InvalidArgument(
-                f"{index.name}: the column {pickled[0]!r} is pickled ({_PICKLED}), and Leat unpickles nothing, "
-                f"since bytes from elsewhere could run any code; choose other fields{_such(others)}, or name it "
-                "in fields= to get its bytes, for leat.ops.Python(pickle.loads, …) if you trust who wrote them"
-            )
-        return index.columns
-    if not fields:
-        raise InvalidArgument(f"{index.name}: fields= names no column; it has {words(index.columns)}")
-    for name in fields:
-        if name not in columns:
-            raise InvalidArgument(f"{index.name} has no column {name!r}; it has {words(index.columns)}")
-    return [columns[name] for name in dict.fromkeys(fields)]
-
-
-def _such(names: tuple[str, ...]) -> str:
-    return f", such as fields={names!r}" if names else ""
+    """The columns that are fields: as `leat._indexed.choose`."""
+    return _indexed.choose(index.name, "column", index.columns, fields, wanted)

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from leat import _native
-from leat._indexed import INDEX, Wrong
-from leat._mds import Column, Index, Shard, Zipped, columns_of, words
+from leat._indexed import INDEX, Wrong, words
+from leat._mds import Column, Index, Shard, Zipped, columns_of
 from leat._mds_zip import decompress
 from leat.errors import Cancelled, Corrupt
 

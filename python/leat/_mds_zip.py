@@ -26,7 +26,7 @@ def check(kind: str, name: str) -> None:
 
 
 def derive(part: str, _notes_at: int, _notes: bytes, _at: int, data: bytes) -> bytes:
-    """A shard of its compressed bytes. `part` has the compression, and the bytes that there will be."""
+    """Decompresses a shard. `part` has the compression, and the size of the shard."""
     kind, _, size = part.partition(" ")
     return decompress(kind, data, int(size))
 

@@ -84,7 +84,7 @@ class Stream:
     def _samples_before_final(
         tokens: int, epochs: int, seq_len: int, extra: int, wanted: int | None, samples: int
     ) -> int:
-        """The samples that are shuffled together; those behind them are by themselves."""
+        """The samples that are shuffled together; those after them are by themselves."""
         if epochs == 1 or wanted is None:
             return samples
         before = ((epochs - 1) * tokens - extra) // seq_len

@@ -14,12 +14,13 @@ import numpy as np
 
 from leat import _megatron, _megatron_order as _rule, _native, _recipe
 from leat._arguments import count
+from leat._chosen_order import Order, order_of
 from leat._dataset import Dataset, Rows, Source
+from leat._epoch_order import Arrangement, EpochOrder, Epochs
 from leat._megatron_order import Part, Pieces, Stream
 from leat._pack import Pack, Rows as PackedRows
-from leat._packed import PackedOrder
+from leat._packed import PackedOrder, PackRows
 from leat._recipe import Recipe
-from leat._shuffle import Order, order_of
 from leat._storage import StorageOptions, checked_storage, native_storage
 from leat.errors import Corrupt, InvalidArgument
 from leat.ops import Op, Python
@@ -114,12 +115,7 @@ class MegatronSamples(Dataset):
             raise self._refused("state= is that of a loader of these samples that has delivered none")
         return {**state, "position": int(self._rows.offsets[number])}
 
-    def order_as_given(self, train: bool | None, shuffle: Any, sampler: Any, drop_last: Any) -> Order:
-        """The order of a loader of these: rows of pieces.
-
-        Raises:
-            leat.InvalidArgument: the arguments say another order.
-        """
+    def _order_as_given(self, train: bool | None, shuffle: Any, sampler: Any, drop_last: Any) -> Order:
         for name, value in (("shuffle", shuffle), ("sampler", sampler)):
             if value is not None and value is not False:
                 raise self._refused(f"leave {name}= out, which says another order")
@@ -128,30 +124,46 @@ class MegatronSamples(Dataset):
         order = order_of(train, False, None, drop_last)
         if order.pad:
             raise self._refused('drop_last="pad" fills a step with single pieces; leave it out')
-        pack = Pack(self._rows.capacity, method="concat_then_split", adds=())
         drops = train is True if drop_last is None else order.drop_last
-        return dataclasses.replace(order, pack=pack, drop_last=drops)
+        return dataclasses.replace(order, arrangement=_InMegatronsOrder(self), drop_last=drops)
 
-    def check_beside(self, ops: Sequence[Op], fields: Any, *, ids: bool, on_error: str) -> None:
-        """Raises `InvalidArgument` if an option of a loader would get pieces of samples."""
+
+class _InMegatronsOrder(Arrangement):
+    """Rows of pieces: each row is a sample."""
+
+    unit = "rows"
+
+    def __init__(self, samples: MegatronSamples) -> None:
+        self._samples = samples
+        self._op = PackRows(_pack_of(samples._rows.capacity))
+
+    def ops_beside(self, ops: Sequence[Op], fields: Any, *, ids: bool, on_error: str) -> Sequence[Op]:
+        refused = self._samples._refused
         named = fields.values() if isinstance(fields, Mapping) else fields or ()
         if ids or not {"index", "key"}.isdisjoint(named):
-            raise self._refused(
+            raise refused(
                 "index and key would be those of the pieces; leave ids= out: the position in the epoch is the number "
                 "of the sample"
             )
         if on_error != "raise":
-            raise self._refused(f"on_error={on_error!r} would put a piece in the place of another; leave it out")
+            raise refused(f"on_error={on_error!r} would put a piece in the place of another; leave it out")
         for op in ops:
             if not isinstance(op, BatchOp) and not (isinstance(op, Python) and op.per == "batch"):
-                raise self._refused(
+                raise refused(
                     f"{type(op).__name__} would get the pieces one by one; give ops of whole batches, "
                     'such as leat.ops.Documents or leat.ops.Python(function, per="batch")'
                 )
+        return [self._op, *ops]  # Ops get whole samples.
 
-    def rows_of(self, rows_of_a_step: int, *, ranks: int, drops: bool) -> PackedOrder:
-        """The order, for a loader."""
-        return _Told(self._rows, rows_of_a_step, ranks=ranks, drops=drops)
+    def words(self, seed: int, *, mixes: bool) -> str:
+        return f"Megatron's order, samples of {self._samples._rows.capacity:,} tokens"
+
+    def order(self, epochs: Epochs) -> EpochOrder:
+        made = _Told(
+            self._samples._rows, epochs.rows_of_a_step, ranks=epochs.ranks, drops=bool(epochs.drops)
+        )
+        self._op.expect(made)
+        return made
 
 
 class _Told(PackedOrder):
@@ -159,14 +171,17 @@ class _Told(PackedOrder):
 
     def __init__(self, rows: PackedRows, rows_of_a_step: int, *, ranks: int, drops: bool) -> None:
         none = np.empty(0, np.int64)
-        pack = Pack(rows.capacity, method="concat_then_split", adds=())
         super().__init__(
-            pack, rows.lengths, rows_of_a_step, documents_of=lambda epoch: none, seed=None, ranks=ranks, drops=drops
+            _pack_of(rows.capacity), rows.lengths, rows_of_a_step, documents_of=lambda epoch: none, seed=None, ranks=ranks, drops=drops
         )
         self._rows = rows
 
     def set_epoch(self, epoch: int) -> None:
         """Changes nothing: Megatron has no epochs but those that its samples need."""
+
+
+def _pack_of(capacity: int) -> Pack:
+    return Pack(capacity, method="concat_then_split", adds=())
 
 
 def open_samples(

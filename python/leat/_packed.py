@@ -10,6 +10,7 @@ import numpy as np
 
 from leat._balance import Balance, Deal, Step
 from leat._dataset import Dataset
+from leat._epoch_order import Arrangement, EpochOrder, Epochs, seeded, shuffled
 from leat._pack import Pack, Rows, balance as balanced
 from leat._ragged import Ragged
 from leat._row_order import RowOrder
@@ -149,13 +150,6 @@ class PackedOrder(RowOrder):
         return laid, self._lengths[self._rows.samples[pieces]]
 
 
-def shuffled(count: int, seed: int, stream: int) -> np.ndarray:
-    """The numbers below `count`, in an order of (seed, stream)."""
-    # Philox and a sort of its numbers: the same in all versions of NumPy.
-    bits = np.random.Philox(key=np.array([seed, stream % 2**64], np.uint64))
-    return np.argsort(bits.random_raw(count), kind="stable")
-
-
 def _joined(pack: Pack, windows: list[Rows]) -> Rows:
     """The rows of all windows, one after the other."""
     none = np.empty(0, np.int64)
@@ -185,26 +179,40 @@ def _pieces_of(rows: Rows, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return pieces, ends
 
 
-def rows_maker(pack: Pack, ops: Sequence[Op], on_error: str) -> PackRows:
-    """The op that lays documents in rows.
+class InPackedRows(Arrangement):
+    """Rows of documents: see `Pack`."""
 
-    Raises:
-        leat.InvalidArgument: an option would put another document, of another length, in the
-            place of one.
-    """
-    for op in ops:
-        if isinstance(op, Filter):
+    unit = "rows"
+
+    def __init__(self, pack: Pack) -> None:
+        self._pack = pack
+        self._op = PackRows(pack)
+
+    def ops_beside(self, ops: Sequence[Op], fields: Any, *, ids: bool, on_error: str) -> Sequence[Op]:
+        for op in ops:
+            if isinstance(op, Filter):
+                raise InvalidArgument(
+                    f"{op!r} beside sampler=leat.Pack(…): rows are planned by the lengths of their documents, and what takes "
+                    "the place of one that is passed over has another length; choose documents before, with leat.Dataset.filter"
+                )
+        if on_error == "substitute":
             raise InvalidArgument(
-                f"{op!r} beside sampler=leat.Pack(…): rows are planned by the lengths of their documents, and what takes "
-                "the place of one that is passed over has another length; choose documents before, with leat.Dataset.filter"
+                'on_error="substitute" beside sampler=leat.Pack(…): rows are planned by the lengths of their documents, and '
+                'what takes the place of a bad one has another length; give on_error="raise", and leave bad documents out '
+                "with leat.Dataset.filter"
             )
-    if on_error == "substitute":
-        raise InvalidArgument(
-            'on_error="substitute" beside sampler=leat.Pack(…): rows are planned by the lengths of their documents, and '
-            'what takes the place of a bad one has another length; give on_error="raise", and leave bad documents out '
-            "with leat.Dataset.filter"
-        )
-    return PackRows(pack)
+        return [*ops, self._op]
+
+    def words(self, seed: int, *, mixes: bool) -> str:
+        return seeded(f"rows of {self._pack.capacity:,} tokens", seed, mixes=mixes)
+
+    def order(self, epochs: Epochs) -> EpochOrder:
+        made = PackedOrder(
+            self._pack, lengths_of(self._pack, epochs.dataset), epochs.rows_of_a_step,
+            documents_of=epochs.samples_of, seed=epochs.seed_of_rows, ranks=epochs.ranks, drops=bool(epochs.drops),
+        )  # fmt: skip
+        self._op.expect(made)
+        return made
 
 
 class PackRows(BatchOp):

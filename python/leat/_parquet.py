@@ -35,8 +35,8 @@ _MOST_FOOTER_BYTES = 64 << 20
 _MOST_TABLE_BYTES = 4 << 30
 """Numbers and texts are kept in the catalogue, whole."""
 _ROWS_AT_ONCE = 64
-"""Learning lengths lets go of values as it goes, so that a few bytes that stand for very many are
-noticed before they fill the memory."""
+"""While it learns lengths, the reader drops values at once: a few bytes may stand for very many,
+which would fill the memory."""
 _MOST_THREADS = 16
 _TAIL_BYTES = 64 << 10
 _TELL_EVERY_SECONDS = 10.0
@@ -91,7 +91,7 @@ def _pyarrow() -> Any:
 
 
 def derive(part: str, notes_at: int, notes: bytes, at: int, data: bytes) -> np.ndarray:
-    """The values of a column of a row group, one behind the other: uint8.
+    """The values of a column of a row group, one after the other: uint8.
 
     Args:
         part: the number of the row group, a slash, and the column.
@@ -111,7 +111,7 @@ def _metadata(notes: bytes) -> Any:
 def _chunks(
     notes_at: int, notes: bytes, at: int, data: bytes, group: int, path: str, *, whole: bool
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Some values of a column, one behind the other, and the length of each: uint8 and int64.
+    """Some values of a column, one after the other, and the length of each: uint8 and int64.
     All at once if `whole`.
 
     Raises:
@@ -164,7 +164,7 @@ def _split(chunk: Any, first_row: int, group: int, path: str) -> tuple[np.ndarra
 
 
 class _Outside(OSError):
-    """Bytes that are not there were read."""
+    """A reader asked for bytes that are not present."""
 
 
 class _Parts(io.RawIOBase):

@@ -110,7 +110,7 @@ class Processes:
                 self._give_back(worker)
 
     def close(self) -> None:
-        """Ends the workers, each after the call that it is at."""
+        """Ends the workers, each after its present call."""
         if os.getpid() != self._pid:
             return
         with self._changed:

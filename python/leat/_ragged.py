@@ -58,7 +58,7 @@ class Ragged:
         return [s.tolist() for s in samples]
 
     def pad(self, to: Any = None, value: float = 0) -> Any:
-        """A dense array, each sample padded behind its end.
+        """A dense array, each sample padded after its end.
 
         Args:
             to: the length; with `shapes`, that of each dimension, or of the last two

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from leat._balance import Balance, Deal, Step, deal_steps, tell
+from leat._epoch_order import EpochOrder
 
 
-class RowOrder(ABC):
+class RowOrder(EpochOrder):
     """The samples of each epoch by position, in rows; a step is so many rows.
 
     Args:
@@ -21,6 +22,8 @@ class RowOrder(ABC):
         drops: whether the last step is left out if it is not whole.
         unit: a word for rows.
     """
+
+    rows_of_a_step: int
 
     def __init__(
         self, rows_of_a_step: int, *, ranks: int, balance: Balance | None, drops: bool, unit: str
@@ -36,14 +39,6 @@ class RowOrder(ABC):
         self._reports: dict[int, dict[str, Any]] = {}
 
     @abstractmethod
-    def set_epoch(self, epoch: int) -> None:
-        """Plans the rows of an epoch, unless that is done."""
-
-    @abstractmethod
-    def order(self) -> np.ndarray:
-        """The sample at each position: uint64."""
-
-    @abstractmethod
     def ends(self) -> np.ndarray:
         """The end position of each row: uint64."""
 
@@ -56,7 +51,6 @@ class RowOrder(ABC):
         """The positions of its items, and the end position of each rank of each step."""
 
     def begin(self, epoch: int, position: int) -> tuple[int, int, np.ndarray, np.ndarray] | None:
-        """The steps of the epoch from a position on, as dealt to ranks; None: in runs."""
         self._deal = None
         if self._balance is None:
             return None
@@ -73,11 +67,9 @@ class RowOrder(ABC):
         return self._ranks, position, positions.astype(np.uint64), ends.astype(np.uint64)
 
     def report(self, epoch: int) -> dict[str, Any] | None:
-        """The gain of a balance in an epoch that was begun; None: there is none."""
         return self._reports.get(epoch)
 
     def steps(self) -> int:
-        """The steps of a whole epoch."""
         rows, each = len(self.ends()), self.rows_of_a_step
         return rows // each if self._drops else -(-rows // each)
 

@@ -13,35 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from leat.ops import (
-    AugMix,
-    AutoAugment,
-    CenterCrop,
-    DecodeImage,
-    DecodeMask,
-    FiveCrop,
-    Letterbox,
-    LoadNpy,
-    Op,
-    Pad,
-    ParseBoxes,
-    ParseFloat,
-    ParseInt,
-    ParseJson,
-    ParseKeypoints,
-    ParseText,
-    Python,
-    RandAugment,
-    RandomAffine,
-    RandomCrop,
-    RandomHorizontalFlip,
-    RandomResizedCrop,
-    RandomRotation,
-    RandomVerticalFlip,
-    Resize,
-    TenCrop,
-    TrivialAugmentWide,
-)
+from leat.ops import DecodeImage, DecodeMask, LoadNpy, Op, ParseBoxes, ParseKeypoints, Python
 
 logger = logging.getLogger("leat")
 
@@ -117,7 +89,7 @@ class Introduction:
             order = self._drawn or _ORDERS[state["shuffle"]]
             if state["shuffle"] != "none" and self._has_seed:
                 order += f", seed {state['seed']}"
-            parts = [_what(loader._known_dataset()), _who(loader), tail, order]
+            parts = [_what(loader._opened.known_dataset()), _who(loader), tail, order]
             once(logging.INFO, f"{self._name}: {'; '.join(filter(None, parts))}")
             for text in self._of_ops:
                 once(logging.WARNING, f"{self._name}: {text}")
@@ -170,7 +142,7 @@ def drops_last(options: dict[str, Any]) -> bool:
 
 def _length_of(loader: Any, state: dict[str, Any]) -> Length | None:
     """The length of the epoch that was begun; None while nobody knows it."""
-    options, sampled, step = loader._options, loader._sampled, state["global_batch_size"]
+    options, sampled, step = loader._opened.options, loader._sampled, state["global_batch_size"]
     if sampled is not None:
         rows = sampled.rows_of_a_step
         return Length(sampled.length, step, "samples") if rows is None else Length(sampled.length, rows, sampled.unit)
@@ -214,7 +186,6 @@ classes_met = Classes()
 
 
 _FOLLOWERS = (DecodeMask, ParseBoxes, ParseKeypoints)
-_READERS = (DecodeImage, DecodeMask, LoadNpy, ParseBoxes, ParseFloat, ParseInt, ParseJson, ParseKeypoints, ParseText)
 
 
 def drawn_apart(ops: Sequence[Op]) -> str:
@@ -241,7 +212,7 @@ def _other_images(ops: Sequence[Op], place: int) -> list[str]:
         if not isinstance(op, Python):  # It changes this one last, if it changes several.
             last = next((name for name in reversed(made_by) if isinstance(made_by[name], DecodeImage)), last)
         name = op._field or last
-        if isinstance(op, _READERS) or name not in made_by:
+        if op._reads or name not in made_by:
             last = op._to or ("image" if isinstance(op, DecodeImage) else op._field or op._name)
             made_by[last] = op
         else:
@@ -278,13 +249,6 @@ def blended_labels(ops: Sequence[Op]) -> str:
     return ""
 
 
-_MOVERS = (
-    AugMix, AutoAugment, CenterCrop, FiveCrop, Letterbox, Pad, RandAugment, RandomAffine, RandomCrop,
-    RandomHorizontalFlip, RandomResizedCrop, RandomRotation, RandomVerticalFlip, Resize, TenCrop, TrivialAugmentWide,
-)  # fmt: skip
-"""Ops after which a pixel may lie elsewhere in a picture."""
-
-
 class LeftBehind:
     """Arrays of `LoadNpy` that stay as they are while an op moves the pictures of their sample.
 
@@ -296,7 +260,7 @@ class LeftBehind:
     def __init__(self, url: str, ops: Sequence[Op]) -> None:
         pictures = [op for op in ops if isinstance(op, (DecodeImage, DecodeMask))]
         names = {op._to or ("mask" if isinstance(op, DecodeMask) else "image") for op in pictures}
-        movers = [op for op in ops if isinstance(op, _MOVERS) and (op._field is None or op._field in names)]
+        movers = [op for op in ops if op._moves_pixels and (op._field is None or op._field in names)]
         moved_by_user = {name for op in ops if isinstance(op, Python) for name in op.fields}
         self._name = shown(url)
         self._picture = next((op._to or "image" for op in pictures if isinstance(op, DecodeImage)), "mask")
@@ -381,7 +345,7 @@ def _who(loader: Any) -> str:
     tasks = os.environ.get("SLURM_NTASKS", "1")
     if loader.world_size == 1 and tasks.isdigit() and int(tasks) > 1:
         said += f" (Slurm's job has {tasks} tasks, but srun did not start this process)"
-    if loader._mesh is not None:
-        said += f" ({loader._mesh.processes} processes: {loader._mesh._words})"
+    if (mesh := loader._place.mesh) is not None:
+        said += f" ({mesh.processes} processes: {mesh._words})"
     return said
 

@@ -1,4 +1,4 @@
-"""The order of a loader's epochs and the end of each, from its arguments."""
+"""The arguments of a loader that specify the order of its epochs, and the end of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from leat.errors import InvalidArgument
 
 Kind = Literal["auto", "full", "block", "stream"]
 
-_KINDS = ("auto", "full", "block", "stream")
+KINDS = ("auto", "full", "block", "stream")
 
 
 @checks_names()
@@ -41,7 +41,7 @@ class Shuffle:
     window: Optional[int] = None
 
     def __post_init__(self) -> None:
-        if self.kind not in _KINDS:
+        if self.kind not in KINDS:
             raise InvalidArgument(f'kind={self.kind!r}; it is "auto", "full", "block" or "stream"')
         if self.window is not None:
             count("window", self.window, at_least=1, below=2**32)
@@ -107,121 +107,3 @@ Shuffled = Union[bool, Literal["full", "block", "stream"], Shuffle, None]
 Sampler = Union[Iterable[int], WeightedSampler, SizeBuckets, Pack, TokenBudget, None]
 
 DropLast = Union[bool, Literal["pad", "join"], None]
-
-
-@dataclass(frozen=True)
-class Order:
-    """The order that a loader's arguments specify."""
-
-    shuffle: str
-    """``none``, ``auto``, ``full``, ``block`` or ``stream``."""
-    window: int | None
-    weighted: WeightedSampler | None
-    sampler: Iterable[int] | None
-    buckets: SizeBuckets | None
-    pack: Pack | None
-    budget: TokenBudget | None
-    mixes: bool
-    """Buckets, documents that are packed, or samples within a budget."""
-    drop_last: bool | None
-    """None: as usual for that shuffle."""
-    pad: bool
-    join: bool
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether a step has rows of several samples."""
-        return self.pack is not None or self.budget is not None
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns of the dataset that the order is made of, by name."""
-        named = [] if self.weighted is None else [self.weighted.weights]
-        if self.buckets is not None:
-            named += self.buckets.by
-        if self.budget is not None:
-            named.append(self.budget.lengths)
-        return [each for each in named if isinstance(each, str)]
-
-
-def order_of(
-    train: bool | None, shuffle: Any, sampler: Any, drop_last: Any
-) -> Order:
-    """The order that these arguments specify.
-
-    Raises:
-        leat.InvalidArgument: no argument says whether to shuffle; two arguments specify the
-            order; or a value is invalid.
-    """
-    if train is not None and not isinstance(train, bool):
-        raise InvalidArgument(f"train={train!r}; it is True or False")
-    drops = _drops(drop_last)
-    weighted = sampler if isinstance(sampler, WeightedSampler) else None
-    buckets = sampler if isinstance(sampler, SizeBuckets) else None
-    pack = sampler if isinstance(sampler, Pack) else None
-    budget = sampler if isinstance(sampler, TokenBudget) else None
-    arranges = buckets is not None or pack is not None or budget is not None
-    if arranges and not isinstance(shuffle, (bool, type(None))):
-        raise InvalidArgument(
-            f"shuffle={shuffle!r} and sampler= both say the order; beside a leat.{type(sampler).__name__} "
-            "it is True or False"
-        )
-    if drop_last == "pad" and (pack is not None or budget is not None):
-        raise InvalidArgument(
-            f'drop_last="pad" fills a step with samples, and a step of leat.{type(sampler).__name__} has '
-            f"{'rows' if budget is None else 'micro-batches'}; leave it out"
-        )
-    if sampler is not None and not arranges:
-        if shuffle is not None:
-            raise InvalidArgument("shuffle= and sampler= both say the order; leave shuffle= out")
-        shuffle = weighted is not None
-        drops = train if drop_last is None else drops
-    elif shuffle is None:
-        if train is None:
-            raise InvalidArgument(
-                "nothing says whether this loader trains or reads: give train=True (shuffled, "
-                "without the last incomplete step) or train=False (in order, every sample), "
-                "or say shuffle= itself"
-            )
-        shuffle = train
-    if train is False and drop_last is None:
-        drops = False
-    kind, window = _shuffled(shuffle)
-    mixes = arranges and kind != "none"
-    if arranges:
-        kind, drops = "none", mixes if drops is None else drops
-    elif weighted is not None and weighted.may_change:
-        kind, drops = "none", True if drops is None else drops
-    return Order(
-        shuffle=kind,
-        window=window,
-        weighted=weighted,
-        sampler=None if weighted is not None or arranges else sampler,
-        buckets=buckets,
-        pack=pack,
-        budget=budget,
-        mixes=mixes,
-        drop_last=drops,
-        pad=drop_last == "pad",
-        join=drop_last == "join",
-    )
-
-
-def _drops(drop_last: Any) -> bool | None:
-    if drop_last is None or isinstance(drop_last, bool):
-        return drop_last
-    if drop_last in ("pad", "join"):
-        return False
-    raise InvalidArgument(f'drop_last={drop_last!r}; it is True, False, "pad" or "join"')
-
-
-def _shuffled(shuffle: Any) -> tuple[str, int | None]:
-    if isinstance(shuffle, Shuffle):
-        return shuffle.kind, shuffle.window
-    if isinstance(shuffle, bool):
-        return ("auto" if shuffle else "none"), Shuffle.window
-    if isinstance(shuffle, str) and shuffle in _KINDS[1:]:
-        return shuffle, Shuffle.window
-    raise InvalidArgument(
-        f'shuffle={shuffle!r}; it is True, False, "full", "block", "stream" or a leat.Shuffle'
-    )

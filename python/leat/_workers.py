@@ -1,7 +1,7 @@
 """Functions of samples run in the engine's threads, or in worker processes.
 
-With ``workers="auto"`` a loader finds out. First each call has the functions to itself, so
-that its cost is known; then threads call as they like. If the calls of several threads get no
+With ``workers="auto"`` a loader measures which is faster. At first only one call runs at a
+time, so that its cost is known; then threads call as they like. If the calls of several threads get no
 more done than one after another, or compute on one core together, something makes them take
 turns, such as the interpreter's lock (GIL). The loader then tries processes and threads in
 turn, and keeps what gets more done. `Meter`, `turns_are_taken` and `gain_of` decide, and know

@@ -1,4 +1,4 @@
-// In the place of leat/agent/wire/job_counters.cc: its names, and one more.
+// Replaces leat/agent/wire/job_counters.cc: the same names, and one more.
 
 #include "tests/counter/job_counters.h"
 

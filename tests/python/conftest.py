@@ -11,7 +11,7 @@ import signal
 import pytest
 
 import leat
-from leat import _loader, _say
+from leat import _iteration, _say
 from small_datasets import make_pictures, make_shards
 
 with contextlib.suppress(ImportError):
@@ -53,7 +53,7 @@ def _no_test_hangs():
 def _no_classes_met():
     """No test is warned of classes that another test read."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_loader, "classes_met", _say.Classes())
+        patch.setattr(_iteration, "classes_met", _say.Classes())
         yield
 
 

@@ -25,6 +25,7 @@ import leat
 from leat import _mds, _mds_shards, _mds_zip
 from leat.ops import Chain, DecodeImage, LoadMdsArray, ParseFloat, ParseInt, ParseJson, ParseText
 from mds_writer import REAL, images_in, settings_of, write_mds
+from rank_reads import check_label_and_name, steps_if_read_about_once
 from small_datasets import encoded, pixels, write
 
 PEERS = pathlib.Path(sys.prefix) / "peers"
@@ -378,28 +379,7 @@ def test_any_number_of_ranks_reads_each_piece_about_once(large, serve):
     served = serve(large)
     dataset = leat.Dataset(served.url, **served.options)
     size = sum(path.stat().st_size for path in large.glob("*.mds"))
-    found = {}
-    for world in (1, 2, 8):
-        served.reset()
-        steps: list[list[int]] = []
-        hashes = 0
-        for rank in range(world):
-            with leat.Loader(
-                dataset, global_batch_size=48, shuffle=True, ids=True, output="numpy", memory="1GiB", epochs=1,
-                batch="dict", rank=rank, world_size=world,
-            ) as loader:  # fmt: skip
-                for number, batch in enumerate(loader):
-                    if rank == 0:
-                        steps.append([])
-                    steps[number] += batch["index"].tolist()
-                    assert batch["label"].tolist() == batch["index"].tolist()
-                    assert [int(name) for name in batch["name"].tolist()] == batch["index"].tolist()
-                hashes += int(loader.stats()[-1]["content_hash"], 16)
-        found[world] = [sorted(step) for step in steps], hashes % 2**128
-        counters = served.counters()
-        assert counters["get"] <= 1.3 * size / (8 * MIB) + world, (world, counters)
-        assert counters["bytes"] <= 1.1 * size, (world, counters)
-    assert len(found[1][0]) == 24 and found[2] == found[1] and found[8] == found[1]
+    assert steps_if_read_about_once(dataset, served, size, check_label_and_name) == 24
 
 
 def test_a_shard_that_was_changed_is_noticed(folder, serve):

@@ -13,7 +13,7 @@ import torch.utils.data as torchs
 
 import leat
 import leat.torch._sampled as sampled
-from leat import _order
+from leat import _samplers
 from dropin_datasets import StatefulShuffle
 from leat.torch import DataLoader
 
@@ -468,7 +468,7 @@ def test_ranks_whose_samplers_differ_are_told(dataset):
         for rank, seed in enumerate((0, 0, 1))
     ]
     for rank in ranks:
-        rank._met = met
+        rank._among.met = met
 
     assert [len(flat(rank)) for rank in ranks[:2]] == [10, 10]
     with pytest.raises(leat.InvalidArgument, match="another order than another rank"):
@@ -485,7 +485,7 @@ def test_ranks_of_unequal_steps_are_refused_when_the_sampler_says_so(dataset):
 
 
 def test_a_sampler_without_an_end_is_told_where_it_is_served(dataset, monkeypatch):
-    monkeypatch.setattr(_order, "_MOST_EPOCH", 1000)
+    monkeypatch.setattr(_samplers, "_MOST_EPOCH", 1000)
 
     with pytest.raises(leat.InvalidArgument, match="goes on.*leat.torch.DataLoader"):
         iter(loader_of(dataset, sampler=Forever()))

@@ -75,6 +75,7 @@ def test_each_argument_is_in_the_docstring():
     (lambda: leat.WeightedSampler(weight=[1]), "did you mean 'weights'"),
     (lambda: leat.SizeBuckets("width", cont=2), "SizeBuckets has no argument 'cont'; did you mean 'count'"),
     (lambda: leat.ops.Resize(8, interpolate="box"), "Resize has no argument 'interpolate'; did you mean 'interpolation'"),
+    (lambda: leat.ops.RandomInvert(probability=1), "RandomInvert has no argument 'probability'; there are p,"),
     (lambda: leat.testing.Bucket(".", latencies="1ms"), "did you mean 'latency'"),
     (lambda: importlib.import_module("leat.torch").DataLoader([1], batchsize=1), "DataLoader has no argument 'batchsize'; did you mean 'batch_size'"),
 ])  # fmt: skip

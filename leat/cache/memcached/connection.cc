@@ -85,7 +85,7 @@ void Connection::check_time() {
     if (now >= retry_at_) begin();
     return;
   }
-  // Replies that are there are read first: the delay was ours alone.
+  // Read the replies that have come: perhaps only this thread was late.
   const auto wake = fails_at();
   if (wake && now >= *wake && is_spoken_to()) read();
   const auto due = pipeline_.first_due();

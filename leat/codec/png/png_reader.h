@@ -6,10 +6,10 @@
 
 namespace leat {
 
-/// All depths and colour types, but for labels, which are grey or indices of up
-/// to 8 bits. Alpha and transparency are dropped; 16 bits are kept for kRgb16
-/// and kGrey16, which colour cannot become, and else cut to the upper 8; colour
-/// becomes grey by Pillow's weights. Ancillary chunks are passed over unread.
+/// Reads all depths and colour types; labels are grey or indices of up to 8
+/// bits. It drops alpha and transparency. It keeps 16 bits for kRgb16 and
+/// kGrey16 (colour cannot become kGrey16), else the upper 8. Colour becomes
+/// grey by Pillow's weights. Ancillary chunks are skipped unread.
 std::unique_ptr<ImageReader> make_png_reader();
 
 }  // namespace leat

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "leat/base/buffer.h"
+#include "leat/codec/testing/scan.h"
 #include "leat/codec/testing/tar_builder.h"
 
 namespace leat {
@@ -16,22 +16,11 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::TarBuilder;
 
-struct Scan {
-  std::vector<Member> members;
-  std::size_t feeds = 0;
-  std::uint64_t bytes_read = 0;
-};
+using Scan = testing::MemberScan;
 
 Result<Scan> scan(std::string_view archive) {
-  Scan scan;
   TarScanner scanner(archive.size());
-  while (const auto want = scanner.wants()) {
-    ++scan.feeds;
-    scan.bytes_read += want->length;
-    LEAT_TRY_VOID(scanner.feed(
-        as_bytes(archive).subspan(want->offset, want->length), scan.members));
-  }
-  return scan;
+  return testing::scan_all(scanner, archive);
 }
 
 std::vector<std::string> names_of(const std::string& archive) {
@@ -47,10 +36,7 @@ std::vector<std::string> names_of(const std::string& archive) {
 }
 
 Error error_of(const std::string& archive) {
-  Result<Scan> scanned = scan(archive);
-  EXPECT_FALSE(scanned);
-  return scanned ? Error(ErrorCode::kInternal, "no error")
-                 : std::move(scanned).error();
+  return testing::error_of(scan(archive));
 }
 
 std::string text_of(const std::string& archive, const Member& member) {

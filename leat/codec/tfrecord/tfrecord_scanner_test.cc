@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "leat/base/buffer.h"
+#include "leat/codec/testing/scan.h"
 #include "leat/codec/testing/tfrecord_builder.h"
 
 namespace leat {
@@ -19,20 +20,11 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using namespace testing;  // NOLINT: the builders of messages.
 
-struct Scan {
-  std::vector<Member> members;
-  std::uint64_t bytes_read = 0;
-};
+using Scan = MemberScan;
 
 Result<Scan> scan(std::string_view file) {
-  Scan scan;
   TfrecordScanner scanner(file.size());
-  while (const auto want = scanner.wants()) {
-    scan.bytes_read += want->length;
-    LEAT_TRY_VOID(scanner.feed(
-        as_bytes(file).subspan(want->offset, want->length), scan.members));
-  }
-  return scan;
+  return scan_all(scanner, file);
 }
 
 /// "record field=bytes" of each member.
@@ -49,10 +41,7 @@ std::vector<std::string> members_of(const std::string& file) {
 }
 
 Error error_of(const std::string& file) {
-  Result<Scan> scanned = scan(file);
-  EXPECT_FALSE(scanned);
-  return scanned ? Error(ErrorCode::kInternal, "no error")
-                 : std::move(scanned).error();
+  return testing::error_of(scan(file));
 }
 
 std::string cat_and_dog() {

@@ -21,7 +21,7 @@ bool can_blend(DType dtype);
 void blend_samples(std::span<std::byte> batch, std::size_t samples, DType dtype,
                    double share);
 
-/// A sample as planes of rows of bytes, one behind the other: three planes for
+/// A sample as planes of rows of bytes, one after the other: three planes for
 /// a picture in CHW, one in HWC.
 struct PlanesOfRows {
   std::size_t planes = 0;

@@ -114,7 +114,7 @@ struct ColorJitterOp {
 struct NormalizeOp {
   std::vector<double> mean;  ///< One number, or one for each channel.
   std::vector<double> std;   ///< As many, none of them 0.
-  /// None: the present float type, or float32.
+  /// Without one, floats keep their type, and others become float32.
   std::optional<DType> dtype;
 };
 

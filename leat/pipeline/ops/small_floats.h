@@ -17,8 +17,8 @@ inline std::uint16_t to_float16(float value) {
   } else if (magnitude >= std::bit_cast<std::uint32_t>(65'520.0f)) {
     half = 0x7c00;
   } else if (magnitude < std::bit_cast<std::uint32_t>(0x1p-14f)) {
-    // A subnormal: next to 0.5 a float's own steps are as wide, so that adding
-    // rounds.
+    // A subnormal. Floats next to 0.5 are as far apart as subnormal halves, so
+    // the addition rounds to one.
     const float beside = std::bit_cast<float>(magnitude) + 0.5f;
     half = std::bit_cast<std::uint32_t>(beside) -
            std::bit_cast<std::uint32_t>(0.5f);

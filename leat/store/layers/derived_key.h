@@ -37,7 +37,7 @@ struct DerivedKey {
   std::uint64_t size_bytes = 0;  ///< The made object's.
   /// For who makes it. Errors give its first line.
   std::string part;
-  /// The maker gets the bytes of all ranges, one behind the other.
+  /// The maker gets the bytes of all ranges, one after the other.
   std::vector<Range> also;
 
   /// The bytes of all ranges.

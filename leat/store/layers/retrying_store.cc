@@ -18,7 +18,7 @@ Error not_sent_again(const Error& last) {
                "cancelled, and not sent again after: " + last.message());
 }
 
-/// That there is no such object is an answer too.
+/// "There is no such object" is an answer too.
 template <class T>
 bool is_answer(const Result<T>& result) {
   return result || (!retryable(result.error().code()) &&
@@ -169,8 +169,8 @@ void RetryingStore::back_off(const FlightRef& flight) {
     const MutexLock lock(mutex_);
     flight->asleep = sleepers_.insert(sleepers_.end(), flight);
   }
-  // These may call wake() at once, or on another thread from now on. The
-  // flight holds them and they hold the flight, until go_on() lets go.
+  // These may call wake() at once, or on another thread from now on. They own
+  // the flight and the flight owns them, until go_on() resets them.
   const auto end = [this, flight] { wake(flight, Wake::kToEnd); };
   flight->on_stop.emplace(flight->stop, end);
   flight->on_close.emplace(closing_.get_token(), end);

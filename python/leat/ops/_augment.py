@@ -11,7 +11,7 @@ from leat.ops._op import Op, Pixels, fail, independent_or_none
 class RandomErasing(Op):
     """Puts one colour or noise over a random part of some pictures.
 
-    Behind `Normalize` or `Cast` it works on the delivered numbers, as torchvision's op does
+    After `Normalize` or `Cast` it works on the delivered numbers, as torchvision's op does
     on a float tensor: 0 is then the mean colour. Before them it works on bytes.
 
     Args:
@@ -19,7 +19,7 @@ class RandomErasing(Op):
         scale: bounds of the part's area, as a share of the picture's.
         ratio: bounds of its height to its width.
         value: one number, or one for each channel; "random" for normal noise with mean 0
-            and deviation 1, behind `Normalize` or `Cast`.
+            and deviation 1, after `Normalize` or `Cast`.
         independent: as for `RandomResizedCrop`.
     """
 
@@ -93,6 +93,7 @@ class RandAugment(_Augment):
     """
 
     _name = "rand_augment"
+    _moves_pixels = True
 
     def __init__(
         self,
@@ -116,7 +117,7 @@ class RandAugment(_Augment):
 
 
 class AutoAugment(_Augment):
-    """Applies one of 25 pairs of changes that were learnt on a data set.
+    """Applies one of 25 pairs of changes that were learnt on a dataset.
 
     Args:
         policy: "imagenet", "cifar10" or "svhn", or torchvision's `AutoAugmentPolicy`.
@@ -125,6 +126,7 @@ class AutoAugment(_Augment):
     """
 
     _name = "auto_augment"
+    _moves_pixels = True
 
     def __init__(
         self,
@@ -152,6 +154,7 @@ class TrivialAugmentWide(_Augment):
     """
 
     _name = "trivial_augment_wide"
+    _moves_pixels = True
 
     def __init__(
         self,
@@ -186,6 +189,7 @@ class AugMix(_Augment):
     """
 
     _name = "aug_mix"
+    _moves_pixels = True
 
     def __init__(
         self,

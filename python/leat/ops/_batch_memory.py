@@ -17,7 +17,7 @@ def dtype_name(array: Any) -> str:
 
 
 def reach(array: Any, *, is_own: bool) -> tuple[Any, np.ndarray] | None:
-    """The array that is to be written, and its bytes, one behind the other.
+    """The array that is to be written, and its bytes, one after the other.
 
     The array is the given one if ``is_own`` and it is writable, and a copy otherwise. None
     if the engine cannot reach its numbers: they lie on a device or apart, or torch follows

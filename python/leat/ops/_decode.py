@@ -38,6 +38,7 @@ class DecodeImage(Op):
     """
 
     _name = "decode_image"
+    _reads = True
 
     def __init__(
         self,
@@ -96,6 +97,7 @@ class DecodeMask(Op):
     """
 
     _name = "decode_mask"
+    _reads = True
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ class Documents(BatchOp):
                              ops=[Documents(eos=50256)])
         for tokens, document_ids, position_ids in loader: ...
 
-    A document ends with `eos`, which is its last token. The op adds, behind the other
+    A document ends with `eos`, which is its last token. The op adds, after the other
     fields:
 
     - ``document_ids``: int32, of the tokens' shape ``(samples, seq_len)``: 0 for the document
@@ -32,7 +32,7 @@ class Documents(BatchOp):
     - ``position_ids``: int64, of the same shape: the place in the document, or in the part of
       it that the window has.
     - ``cu_seqlens``: int32, of shape ``(documents + 1,)``: where each document of the batch
-      begins when its windows lie one behind the other, and the end, as kernels for sequences of
+      begins when its windows lie one after the other, and the end, as kernels for sequences of
       unequal length take it. A window begins a document of its own.
 
     Args:

@@ -28,6 +28,7 @@ class Resize(Op):
     """
 
     _name = "resize"
+    _moves_pixels = True
 
     def __init__(
         self,
@@ -54,6 +55,7 @@ class CenterCrop(Op):
     """
 
     _name = "center_crop"
+    _moves_pixels = True
 
     def __init__(
         self, size: Size, *, field: str | None = None, to: str | None = None
@@ -73,6 +75,7 @@ class RandomResizedCrop(Op):
     """
 
     _name = "random_resized_crop"
+    _moves_pixels = True
 
     def __init__(
         self,
@@ -108,6 +111,7 @@ class RandomHorizontalFlip(Op):
     """
 
     _name = "random_horizontal_flip"
+    _moves_pixels = True
 
     def __init__(
         self,
@@ -138,6 +142,7 @@ class RandomCrop(Op):
     """
 
     _name = "random_crop"
+    _moves_pixels = True
 
     def __init__(
         self,
@@ -170,6 +175,7 @@ class Pad(Op):
     """
 
     _name = "pad"
+    _moves_pixels = True
 
     def __init__(
         self,
@@ -204,7 +210,7 @@ class PadTo(Op):
         size: None for the batch's largest (or "largest"); else a side, or (height,
             width): a larger picture raises.
         multiple: rounds the batch's largest up to a multiple of it.
-        fill: the padding, a number of the array's own type: behind `Normalize`, 0 is the
+        fill: the padding, a number of the array's own type: after `Normalize`, 0 is the
             mean.
     """
 
@@ -249,6 +255,7 @@ class RandomVerticalFlip(Op):
     """
 
     _name = "random_vertical_flip"
+    _moves_pixels = True
 
     def __init__(
         self,
@@ -282,6 +289,7 @@ class RandomRotation(Op):
     """
 
     _name = "random_rotation"
+    _moves_pixels = True
 
     def __init__(
         self,
@@ -324,6 +332,7 @@ class RandomAffine(Op):
     """
 
     _name = "random_affine"
+    _moves_pixels = True
 
     def __init__(
         self,
@@ -368,6 +377,7 @@ class Letterbox(Op):
     """
 
     _name = "letterbox"
+    _moves_pixels = True
 
     def __init__(
         self,
@@ -400,6 +410,7 @@ class FiveCrop(Op):
     """
 
     _name = "five_crop"
+    _moves_pixels = True
 
     def __init__(
         self, size: Size, *, field: str | None = None, to: str | None = None
@@ -416,6 +427,7 @@ class TenCrop(Op):
     """
 
     _name = "ten_crop"
+    _moves_pixels = True
 
     def __init__(
         self,

@@ -28,7 +28,7 @@ class FillInTheMiddle(BatchOp):
     - PREFIX prefix SUFFIX suffix MIDDLE middle, or
     - PREFIX SUFFIX suffix MIDDLE prefix middle, with the probability `spm_rate`.
 
-    `eos` stays in its place behind the document. These are three tokens more, and a sample
+    `eos` stays in its place after the document. These are three tokens more, and a sample
     keeps its length, so `cut` says which tokens are lost.
 
     It takes windows of tokens, an array of shape ``(samples, seq_len)``, in which it treats

@@ -74,6 +74,10 @@ class Op:
     """The base of all ops. Ops are values: they compare and print."""
 
     _name = ""
+    _reads = False
+    """Whether it makes a field of its own of stored bytes, rather than changes what is there."""
+    _moves_pixels = False
+    """Whether a pixel may lie elsewhere in a picture afterwards."""
     per = "sample"
     """Or "batch": it gets what the loader delivers."""
 

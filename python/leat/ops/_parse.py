@@ -20,6 +20,7 @@ class ParseInt(Op):
     """
 
     _name = "parse_int"
+    _reads = True
 
     def __init__(
         self, field: str | None = None, to: str | None = None, *, dtype: Any = "int64"
@@ -40,6 +41,7 @@ class ParseFloat(Op):
     """
 
     _name = "parse_float"
+    _reads = True
 
     def __init__(
         self,
@@ -61,6 +63,7 @@ class ParseText(Op):
     """
 
     _name = "parse_text"
+    _reads = True
 
     def __init__(self, field: str | None = None, to: str | None = None) -> None:
         super().__init__({}, field, to)
@@ -89,6 +92,7 @@ class ParseJson(Op):
     """
 
     _name = "parse_json"
+    _reads = True
 
     def __init__(
         self,
@@ -124,7 +128,7 @@ class ParseBoxes(Op):
     in pixels of the delivered picture, whatever their `format`; a batch of them is a
     `leat.Ragged`. With `labels` there is a second field, int64 of shape ``(boxes,)``, for
     the same boxes. Ops that move the pixels of the first image of the sample (or its first
-    mask, if it has no image) move its boxes by the same draw; they come behind this op and
+    mask, if it has no image) move its boxes by the same draw; they come after this op and
     name no `field`.
 
     A crop clips each box. The op drops a box, with its label, if the rest is narrower or
@@ -149,6 +153,7 @@ class ParseBoxes(Op):
     """
 
     _name = "parse_boxes"
+    _reads = True
 
     def __init__(
         self,
@@ -202,6 +207,7 @@ class ParseKeypoints(Op):
     """
 
     _name = "parse_keypoints"
+    _reads = True
 
     def __init__(
         self,
@@ -236,6 +242,7 @@ class LoadNpy(Op):
     """
 
     _name = "load_npy"
+    _reads = True
 
     def __init__(
         self, field: str | None = None, to: str | None = None, *, ragged: bool = False
@@ -285,6 +292,7 @@ class ParseFeature(_Numbers):
     """
 
     _name = "parse_feature"
+    _reads = True
     _dtypes = (*WHOLE, *REAL, "bool")
 
 
@@ -306,6 +314,7 @@ class LoadMdsArray(_Numbers):
     """
 
     _name = "load_mds_array"
+    _reads = True
     _dtypes = (*WHOLE, "float16", *REAL)
 
 
@@ -326,6 +335,7 @@ class LoadLitdataArray(Op):
     """
 
     _name = "load_litdata_array"
+    _reads = True
 
     def __init__(
         self, field: str | None = None, to: str | None = None, *, ragged: bool = False

@@ -102,7 +102,7 @@ class Batch:
         self._missing = self.places
 
     def is_over(self) -> bool:
-        """True once a place has failed: the places behind it are not needed."""
+        """True once a place has failed: the places after it are not needed."""
         return self._failed_at is not None and self._failed_at < self.places - 1
 
     @property

@@ -1,0 +1,110 @@
+"""The batches of a loader, one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leat._among_ranks import AmongRanks
+from leat._delivery import Delivery
+from leat._opened import Opened
+from leat._place import Place
+from leat._say import Introduction, LeftBehind, classes_met
+
+Batch = Any
+"""A dict or a tuple of arrays, as ``batch=`` says."""
+
+
+class Batches:
+    """Takes batches of the engine, and makes those that a program gets."""
+
+    def __init__(self, opened: Opened, delivery: Delivery, place: Place) -> None:
+        self._opened, self._delivery = opened, delivery
+        self._skips = place.skips
+        is_first = place.among(opened.native)[0] == 0
+        self._left_behind = LeftBehind(opened.url, delivery.ops) if is_first else None
+        """Until the first batch."""
+
+    def begin(self) -> int:
+        """Starts the next epoch if the running one has delivered a batch; returns the number of the iteration."""
+        native = self._opened.native
+        return native.begin_skipping() if self._skips else native.begin()
+
+    def next(self, iteration: int) -> tuple[bool, Batch | None]:
+        """The next batch; (False, None) at the end. A process that needs none gets None each step."""
+        native = self._opened.native
+        if self._skips:
+            return native.skip(iteration), None
+        at = self._position()
+        fields = native.next(iteration)
+        return (False, None) if fields is None else (True, self._made_of(fields, at))
+
+    def peek(self) -> Batch | None:
+        """A copy of the next batch; None at the end."""
+        if self._skips:
+            return None
+        at = self._position()
+        fields = self._opened.native.peek()
+        return None if fields is None else self._made_of(fields, at)
+
+    def _made_of(self, fields: list[tuple[str, Any]], at: tuple[int, ...]) -> Batch:
+        if self._left_behind is not None:
+            self._left_behind.meet(fields)
+            self._left_behind = None
+        return self._delivery.batch_of(fields, self._opened.dtypes, at)
+
+    def _position(self) -> tuple[int, ...]:
+        """The place of the next batch, for functions of batches that draw."""
+        if not self._delivery.draws:
+            return ()
+        state = self._opened.state()
+        return (state["seed"], state["epoch"], state["position"], self._opened.native.rank)
+
+
+class Iterator:
+    """One pass over an epoch.
+
+    Args:
+        loader: lives as long as this.
+        introduction: says at the end what was not known before; None: another process does.
+    """
+
+    def __init__(
+        self, loader: Any, batches: Batches, among: AmongRanks, introduction: Introduction | None, iteration: int
+    ) -> None:
+        self._loader = loader
+        self._batches = batches
+        self._among = among
+        self._introduction = introduction
+        self._iteration = iteration
+        self._is_done = False
+        self._has_begun = False
+
+    def __iter__(self) -> Iterator:
+        return self
+
+    def __next__(self) -> Batch:
+        if self._is_done:  # For good, however the loader goes on.
+            raise StopIteration
+        if self._has_begun:
+            self._among.step_ended()
+        has_one, batch = self._batches.next(self._iteration)
+        if not has_one:
+            self._is_done = True
+            self._among.epoch_ended()
+            if self._introduction is not None:
+                self._introduction.say(self._loader)
+            raise StopIteration
+        self._has_begun = True
+        self._among.step_begins()
+        return batch
+
+
+def introduction_of(opened: Opened, place: Place, delivery: Delivery, *, drawn_by: str, is_end_said: bool) -> Introduction | None:
+    """The words on the log as epochs begin; None: another process says them."""
+    if place.among(opened.native)[0] != 0:
+        return None
+    made = Introduction(
+        opened.url, opened.options, drawn_by=drawn_by, is_end_said=is_end_said, ops=delivery.ops
+    )
+    classes_met.meet(opened.url, opened.classes)
+    return made
