@@ -16,12 +16,9 @@ import numpy as np
 from leat import (
     _array,
     _array_chunks,
-<<<<<<< HEAD
+    _as_of,
     _audio,
     _audio_decode,
-=======
-    _as_of,
->>>>>>> r22q
     _indexed,
     _litdata,
     _litdata_chunks,
