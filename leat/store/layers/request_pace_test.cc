@@ -69,7 +69,7 @@ struct Rank {
   /// When it sends the next one.
   TimePoint next(TimePoint now) {
     if (ready == 0) return TimePoint::max();
-    if (!turn || !pace.requests_per_second()) turn = pace.take_turn(now);
+    if (!turn || !pace.has_turns()) turn = pace.take_turn(now);
     return *turn;
   }
 };
