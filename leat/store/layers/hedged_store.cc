@@ -20,7 +20,7 @@ constexpr std::size_t kMostHedgedBytes = 1 << 20;
 constexpr double kAllowed = 0.02;
 constexpr double kMostSaved = 16;
 
-// What nobody waits for yet leaves so many to what is waited for.
+// Reads that nobody waits for yet leave so many to those that are waited for.
 constexpr double kLeftByOthers = kMostSaved / 2;
 // One after the other, of one read.
 constexpr int kMostSeconds = 2;
@@ -42,15 +42,14 @@ std::size_t HedgedStore::size_class(std::size_t size_bytes) {
 }
 
 Nanoseconds HedgedStore::patience_with(const UsualTime& usual,
-                                      bool is_awaited) const {
+                                       bool is_awaited) const {
   const auto median = usual.at(0.5);
   if (!median) return Nanoseconds::max();
   return std::max(
       least_age_,
-      from_seconds(std::max(
-          (is_awaited ? kTimesMedianAwaited : kTimesMedian) *
-              to_seconds(*median),
-          kTimesNineOfTen * to_seconds(*usual.at(0.9)))));
+      from_seconds(std::max((is_awaited ? kTimesMedianAwaited : kTimesMedian) *
+                                to_seconds(*median),
+                            kTimesNineOfTen * to_seconds(*usual.at(0.9)))));
 }
 
 /// A read that somebody may come to wait for.
@@ -172,7 +171,8 @@ HedgedStore::Flights HedgedStore::late() {
         (!is_awaited && allowed_ < kLeftByOthers)) {
       continue;
     }
-    if (!may_send_(duplicates_ + 1)) break;
+    // One that is late itself is stopped first.
+    if (!may_send_(duplicates_ + (flight.seconds == 0 ? 1 : 0))) break;
     allowed_ -= 1;
     ++duplicates_;
     found.push_back(*place);

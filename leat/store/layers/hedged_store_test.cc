@@ -84,6 +84,8 @@ class WaitingObserver final : public ReadObserver {
   std::atomic<bool> is_awaited_ = true;
 };
 
+constexpr milliseconds kLeastAge(30);
+
 class HedgedStoreTest : public ::testing::Test {
  protected:
   HedgedStoreTest() {
@@ -92,7 +94,7 @@ class HedgedStoreTest : public ::testing::Test {
     store_ = std::make_unique<HedgedStore>(
         std::move(inner),
         [this](std::size_t duplicates) { return duplicates <= room_; },
-        &metrics_, milliseconds(1));
+        &metrics_, kLeastAge);
   }
   void TearDown() override { store_.reset(); }
 
@@ -198,7 +200,7 @@ TEST_F(HedgedStoreTest, AStopEndsBoth) {
 TEST_F(HedgedStoreTest, SendsNothingTwiceWithoutAReason) {
   const auto is_sent_twice = [&] {
     const std::size_t first = read();
-    std::this_thread::sleep_for(milliseconds(60));
+    std::this_thread::sleep_for(3 * kLeastAge);
     const bool is = inner_->calls() > first + 1;
     inner_->answer(first, 'a');
     return is;
@@ -214,6 +216,39 @@ TEST_F(HedgedStoreTest, SendsNothingTwiceWithoutAReason) {
   EXPECT_TRUE(is_sent_twice());
 }
 
+TEST_F(HedgedStoreTest, ASecondThatIsLateItselfGivesWayToAnotherOnce) {
+  learn();
+  learn();
+  const std::size_t first = read();
+
+  while (inner_->calls() < first + 3) std::this_thread::yield();
+  std::this_thread::sleep_for(3 * kLeastAge);
+  EXPECT_EQ(inner_->calls(), first + 3);
+  inner_->answer(first + 1, 'b');  // It was stopped.
+  EXPECT_FALSE(has_result_);
+  inner_->answer(first + 2, 'c');
+
+  ASSERT_TRUE(result_);
+  EXPECT_TRUE(*result_);
+  EXPECT_EQ(byte(), 'c');
+  EXPECT_EQ(metric(Metric::kStoreHedges), 2);
+  EXPECT_EQ(metric(Metric::kStoreHedgesWon), 1);
+}
+
+TEST_F(HedgedStoreTest, WhatNobodyWaitsForIsSentTwiceWhileMuchIsSaved) {
+  for (int i = 0; i < 6; ++i) learn();  // Eight are allowed by now.
+  observer_.is_awaited_ = false;
+  const std::size_t first = read();
+  inner_->answer(first + 1, 'b');
+  ASSERT_TRUE(result_);
+  EXPECT_EQ(byte(), 'b');
+
+  const std::size_t next = read();
+  std::this_thread::sleep_for(3 * kLeastAge);
+  EXPECT_EQ(inner_->calls(), next + 1);
+  inner_->answer(next, 'a');
+}
+
 TEST_F(HedgedStoreTest, SendsNoMoreThanTwoOfAHundredTwice) {
   learn();
   learn();
@@ -221,7 +256,7 @@ TEST_F(HedgedStoreTest, SendsNoMoreThanTwoOfAHundredTwice) {
   int twice = 0;
   for (int i = 0; i < 20; ++i) {
     const std::size_t first = read();
-    std::this_thread::sleep_for(milliseconds(25));
+    std::this_thread::sleep_for(2 * kLeastAge);
     if (inner_->calls() > first + 1) ++twice;
     inner_->answer(first, 'a');
   }

@@ -31,7 +31,7 @@ constexpr std::uint64_t kFewServed = 8;
 constexpr std::uint64_t kFewThrottled = 3;
 constexpr double kMuchLonger = 2;
 constexpr Nanoseconds kLittleLonger = milliseconds(5);
-// What a store served in it is what it had saved up: it tells nothing.
+// The store served what it had saved up, which does not tell its limit.
 constexpr double kStartCut = 8;
 
 constexpr double kTolerated = 0.03;
@@ -137,8 +137,8 @@ void PaceState::go_on_slowly(TimePoint now) {
   const auto before = std::exchange(before_, seen);
   if (!std::exchange(is_held_, false)) return;
   counted_from_ = now;
-  if (before && seen.least_took > kLittleLonger + kMuchLonger *
-                                                      before->least_took) {
+  if (before &&
+      seen.least_took > kLittleLonger + kMuchLonger * before->least_took) {
     return;
   }
   rate_ = *rate_ * 2;
@@ -174,7 +174,7 @@ void PaceState::cut(TimePoint now) {
   counted_from_ = now;
   if (speed.is_sure && share < kMostlyThrottled) {
     const Cut now_cut{.rate = speed.sent, .share = share};
-    // What a store has saved up makes the share of the first look too low.
+    // A store that had saved up something throttled too few in the first look.
     if (!worst_cut_ || share > worst_cut_->share) worst_cut_ = now_cut;
     if (now_cut.rate < kMuchLess * worst_cut_->rate &&
         share > kShareStays * worst_cut_->share) {

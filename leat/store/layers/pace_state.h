@@ -14,7 +14,7 @@ namespace leat {
 /// a refusal for each request above it. A slow start therefore doubles the rate
 /// with each round trip, as TCP does, until some are throttled or no store
 /// bears more. A round trip that took far longer than the one before does not
-/// count. Where requests are too few to be held back, the rate stays: it is not
+/// count. The rate stays where requests are too few to be held back: it is not
 /// known what the store bears.
 ///
 /// A look is a quarter of a second of replies, or less where many are
@@ -62,7 +62,7 @@ class PaceState {
   /// A reply has come to a request that was sent then.
   void heard(bool is_throttled, TimePoint sent, TimePoint now);
 
-  /// Of the turns; nullopt: they may be taken at once.
+  /// The turns a second; nullopt: they may be taken at once.
   std::optional<double> rate() const { return rate_; }
   /// The same, if the store throttles; nullopt: there is no bound.
   std::optional<double> bound() const {
@@ -116,7 +116,7 @@ class PaceState {
   std::optional<Look> before_;  // The last, if no cut lies between them.
   TimePoint throttled_at_;
   double growth_ = 0;
-  std::optional<Cut> worst_cut_;  // Of a row of those that could be measured.
+  std::optional<Cut> worst_cut_;  // In a row, if it could be measured.
   std::uint32_t cuts_ = 0;
   double tolerated_ = 0.03;
   std::uint64_t episodes_ = 0;

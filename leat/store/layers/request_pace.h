@@ -38,7 +38,8 @@ class RequestPace {
   bool has_turns() const { return memory_.rate().has_value(); }
   /// Nullopt: the service is not known to throttle.
   std::optional<double> requests_per_second() const;
-  /// Since the service throttles, it has held requests back within the last second.
+  /// Since the service throttles, it has held requests back within the last
+  /// second.
   bool holds(TimePoint now) const;
   bool is_shared() const { return memory_.is_shared(); }
   /// The latest ones of this object's life, the oldest first.

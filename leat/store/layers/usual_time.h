@@ -12,7 +12,8 @@
 namespace leat {
 
 /// Quantiles of recent times, to within a few percent: counts in buckets, four
-/// for each doubling, of which the older are worth less. Threads: one at a time.
+/// for each doubling, of which the older are worth less. Threads: one at a
+/// time.
 class UsualTime {
  public:
   void add(Nanoseconds took) {
