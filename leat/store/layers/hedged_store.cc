@@ -80,12 +80,12 @@ struct HedgedStore::Flight {
 
   /// Not under the lock: what is stopped may end at once.
   void stop_the_second() {
-    std::stop_source second;
+    std::stop_source copied;
     {
       const MutexLock lock(mutex);
-      second = stop_second;
+      copied = stop_second;
     }
-    second.request_stop();
+    copied.request_stop();
   }
   /// The first goes on, and no answer has come.
   bool is_open() LEAT_REQUIRES(mutex) {
