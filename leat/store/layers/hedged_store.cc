@@ -172,7 +172,8 @@ HedgedStore::Flights HedgedStore::late() {
       continue;
     }
     // One that is late itself is stopped first.
-    if (!may_send_(duplicates_ + (flight.seconds == 0 ? 1 : 0))) break;
+    const std::size_t more = flight.seconds == 0 ? 1 : 0;
+    if (!may_send_(std::max<std::size_t>(1, duplicates_ + more))) break;
     allowed_ -= 1;
     ++duplicates_;
     found.push_back(*place);

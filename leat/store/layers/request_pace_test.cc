@@ -19,6 +19,7 @@
 namespace leat::testing {
 namespace {
 
+using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -231,10 +232,10 @@ TEST(RequestPaceTest, ASlowStartDoublesUnlessRoundTripsBecomeLonger) {
   };
 
   EXPECT_EQ(between(milliseconds(20)), milliseconds(1));
-  EXPECT_EQ(between(milliseconds(20)), milliseconds(1) / 2);
-  EXPECT_EQ(between(milliseconds(50)), milliseconds(1) / 4);
-  EXPECT_EQ(between(milliseconds(50)), milliseconds(1) / 4);
-  EXPECT_EQ(between(milliseconds(50)), milliseconds(1) / 8);
+  EXPECT_EQ(between(milliseconds(20)), microseconds(500));
+  EXPECT_EQ(between(milliseconds(50)), microseconds(250));
+  EXPECT_EQ(between(milliseconds(50)), microseconds(250));
+  EXPECT_EQ(between(milliseconds(50)), microseconds(125));
 }
 
 TEST(RequestPaceTest, RanksThatShareItFindTheLimitTogether) {
