@@ -269,13 +269,14 @@ def run_late(url: str, count: int, epochs: int, no_hedge: bool) -> tuple[list[fl
         "s3://objects", batch_size=32, shuffle=True, epochs=epochs, output="numpy", max_in_flight=IN_FLIGHT,
         storage_options={"endpoint_url": url, "no_sign_request": True, "no_hedge": no_hedge},
     ) as loader:  # fmt: skip
-        before = time.monotonic()
-        for _batch in loader:
-            now = time.monotonic()
-            waits.append(now - before)
-            # The time of a step, so that what was read ahead is there and a wait is one late read.
-            time.sleep(STEP_SECONDS)
+        for _epoch in range(epochs):
             before = time.monotonic()
+            for _batch in loader:
+                now = time.monotonic()
+                waits.append(now - before)
+                # The time of a step, so that what was read ahead is there and a wait is one late read.
+                time.sleep(STEP_SECONDS)
+                before = time.monotonic()
         counted = loader.metrics()
     seconds = counted["leat_store_hedges_total"]
     return waits, seconds / (counted["leat_store_reads_total"] - seconds)
