@@ -10,6 +10,7 @@ namespace {
 // More than any memory holds, and small enough to count on with.
 constexpr double kMostSamples = 1e12;
 constexpr double kMostFactor = 64;
+constexpr int kFarLonger = 3;
 // Nobody takes samples infinitely fast.
 constexpr double kLeastPace = 1;
 constexpr double kWeight = 1.0 / 8;
@@ -37,8 +38,11 @@ void Lookahead::took(const Taken& batch) {
   pace_ = pace_ == 0 ? each : pace_ + kWeight * (each - pace_);
   if (batch.arrival != Arrival::kOnTime) {
     calm_ = 0;
-    is_bound_ = batch.arrival == Arrival::kBound;
-    factor_ = is_bound_ ? 1 : std::min(factor_ * 2, kMostFactor);
+    const bool is_one_read =
+        batch.usual.count() != 0 && batch.fetch > kFarLonger * batch.usual;
+    const bool was_all_in_use = batch.arrival == Arrival::kBound;
+    is_bound_ = was_all_in_use && !is_one_read;
+    factor_ = was_all_in_use ? 1 : std::min(factor_ * 2, kMostFactor);
   } else if (++calm_ == kPeriod) {
     calm_ = 0;
     is_bound_ = false;

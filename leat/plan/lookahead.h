@@ -20,7 +20,9 @@ namespace leat {
 ///
 /// If a batch is late because every request, thread or byte was in use, no
 /// lookahead could have made it earlier: the least is enough, until a batch is
-/// late for another reason or 64 were on time.
+/// late for another reason or 64 were on time. A batch whose last sample took
+/// more than three times as long as half of them did was late because of one
+/// read: asking earlier would have helped, whatever was in use.
 ///
 /// It reads no clock. Threads: one at a time.
 class Lookahead {
@@ -38,6 +40,7 @@ class Lookahead {
   struct Taken {
     std::uint64_t samples = 0;
     Nanoseconds fetch{0};  ///< The longest of its samples, from plan to slot.
+    Nanoseconds usual{0};  ///< Half of them took no longer. 0: unknown.
     Nanoseconds busy{0};   ///< Training, before it asked for the batch.
     Nanoseconds wait{0};   ///< From then until it had the batch.
     Arrival arrival = Arrival::kOnTime;

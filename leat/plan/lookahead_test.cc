@@ -195,5 +195,20 @@ TEST(LookaheadTest, WhereMoreCannotHelpTheLeastIsEnough) {
   EXPECT_GT(lookahead.samples(), 3000u);
 }
 
+TEST(LookaheadTest, OneLateReadIsWaitedOutThoughAllRequestsAreInUse) {
+  for (const auto usual : {milliseconds(150), milliseconds(900)}) {
+    Lookahead lookahead(32, 128);
+    for (int i = 0; i < 3; ++i) {
+      lookahead.took({.samples = 32,
+                      .fetch = milliseconds(1200),
+                      .usual = usual,
+                      .busy = milliseconds(80),
+                      .arrival = Lookahead::Arrival::kBound});
+    }
+    // As long as it took, and no more: more requests wait for one another.
+    EXPECT_EQ(lookahead.samples(), usual == milliseconds(150) ? 512u : 128u);
+  }
+}
+
 }  // namespace
 }  // namespace leat

@@ -2,10 +2,27 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "leat/cache/cached_store.h"
 
 namespace leat {
+namespace {
+
+/// Half of its samples took no longer, from plan to slot.
+Nanoseconds usual_fetch(const BatchWork& work) {
+  std::vector<Nanoseconds> times;
+  for (std::size_t row = 0; row < work.size(); ++row) {
+    const SampleTimes& one = work.times_of(row);
+    times.push_back(one.finished - one.reserved);
+  }
+  if (times.empty()) return {};
+  const auto middle = times.begin() + std::ssize(times) / 2;
+  std::ranges::nth_element(times, middle);
+  return *middle;
+}
+
+}  // namespace
 
 Runs::Runs(const Job& job, Schedule& schedule, Opened& opened,
            CacheFormChoice& form, const Control& control, Account& account)
@@ -237,13 +254,15 @@ void Runs::took(const BatchWork& work,
                 const std::optional<Account::Step>& step) {
   if (lookahead_ && step) {
     using Arrival = Lookahead::Arrival;
-    lookahead_->took({.samples = work.size(),
-                      .fetch = work.longest_fetch(),
-                      .busy = step->busy,
-                      .wait = step->wait,
-                      .arrival = step->is_bound  ? Arrival::kBound
-                                 : step->is_late ? Arrival::kLate
-                                                 : Arrival::kOnTime});
+    lookahead_->took(
+        {.samples = work.size(),
+         .fetch = work.longest_fetch(),
+         .usual = step->is_bound ? usual_fetch(work) : Nanoseconds{},
+         .busy = step->busy,
+         .wait = step->wait,
+         .arrival = step->is_bound  ? Arrival::kBound
+                    : step->is_late ? Arrival::kLate
+                                    : Arrival::kOnTime});
   }
   look_ahead();
 }

@@ -20,9 +20,16 @@ constexpr std::size_t kMostHedgedBytes = 1 << 20;
 constexpr double kAllowed = 0.02;
 constexpr double kMostSaved = 16;
 
+// Reads that nobody waits for yet leave so many to those that are waited for.
+constexpr double kLeftByOthers = kMostSaved / 2;
+// One after the other, of one read.
+constexpr int kMostSeconds = 2;
+
 // A read is late past the greater of these. On a good day, when times are
-// log-normal with a sigma of 0.5, that is one of 300.
+// log-normal with a sigma of 0.5, that is one of 350, or of 160 if it is waited
+// for.
 constexpr double kTimesMedian = 4;
+constexpr double kTimesMedianAwaited = 3.5;
 constexpr double kTimesNineOfTen = 1.5;
 
 }  // namespace
@@ -34,12 +41,14 @@ std::size_t HedgedStore::size_class(std::size_t size_bytes) {
   return std::min(kSizes - 1, (bits + 1) / 2);
 }
 
-Nanoseconds HedgedStore::patience_with(const UsualTime& usual) const {
+Nanoseconds HedgedStore::patience_with(const UsualTime& usual,
+                                       bool is_awaited) const {
   const auto median = usual.at(0.5);
   if (!median) return Nanoseconds::max();
   return std::max(
       least_age_,
-      from_seconds(std::max(kTimesMedian * to_seconds(*median),
+      from_seconds(std::max((is_awaited ? kTimesMedianAwaited : kTimesMedian) *
+                                to_seconds(*median),
                             kTimesNineOfTen * to_seconds(*usual.at(0.9)))));
 }
 
@@ -52,18 +61,37 @@ struct HedgedStore::Flight {
   TimePoint sent;
   // Guarded by the store's mutex.
   std::optional<Flights::iterator> place;
+  TimePoint last_sent;  ///< First or second.
+  int seconds = 0;
 
   std::stop_source stop_first;
-  std::stop_source stop_second;
   std::optional<OnStop> on_stop;
   Buffer copy;
 
   Mutex mutex;
+  std::stop_source stop_second LEAT_GUARDED_BY(mutex);
   bool has_second LEAT_GUARDED_BY(mutex) = false;
+  /// The second is stopped, and another takes its place.
+  bool is_replaced LEAT_GUARDED_BY(mutex) = false;
   bool is_answered LEAT_GUARDED_BY(mutex) = false;
   /// The read that failed, or was cancelled, while the other goes on.
   std::optional<Result<void>> first LEAT_GUARDED_BY(mutex);
   std::optional<Result<void>> second LEAT_GUARDED_BY(mutex);
+
+  /// Not under the lock: what is stopped may end at once.
+  void stop_the_second() {
+    std::stop_source copied;
+    {
+      const MutexLock lock(mutex);
+      copied = stop_second;
+    }
+    copied.request_stop();
+  }
+  /// The first goes on, and no answer has come.
+  bool is_open() LEAT_REQUIRES(mutex) {
+    return !is_answered && !first && !(second && *second) &&
+           !stop_first.stop_requested();
+  }
 };
 
 HedgedStore::HedgedStore(std::unique_ptr<Store> inner,
@@ -89,7 +117,7 @@ void HedgedStore::read(ReadRequest request, std::stop_token stop,
   auto flight = std::make_shared<Flight>();
   flight->request = request;
   flight->done = std::move(done);
-  flight->sent = clock_.now();
+  flight->sent = flight->last_sent = clock_.now();
   {
     const MutexLock lock(mutex_);
     flight->place = flights_.insert(flights_.end(), flight);
@@ -99,7 +127,7 @@ void HedgedStore::read(ReadRequest request, std::stop_token stop,
   flight->on_stop.emplace(std::move(stop), [flight] {
     const FlightRef held = flight;  // The first stop may end this callback.
     held->stop_first.request_stop();
-    held->stop_second.request_stop();
+    held->stop_the_second();
   });
   inner_->read(std::move(request), flight->stop_first.get_token(),
                [this, flight](Result<void> result) {
@@ -124,49 +152,76 @@ void HedgedStore::look() {
   for (const FlightRef& flight : to_hedge) hedge(flight);
 }
 
-/// Those that take too long and are waited for, as many as are allowed. They
-/// are looked at no more.
+/// Those that take too long, as many as are allowed.
 HedgedStore::Flights HedgedStore::late() {
   const TimePoint now = clock_.now();
-  std::array<Nanoseconds, kSizes> patience;
-  std::ranges::transform(
-      usual_, patience.begin(),
-      [this](const UsualTime& one) { return patience_with(one); });
+  std::array<std::array<Nanoseconds, 2>, kSizes> patience;
+  for (std::size_t i = 0; i < kSizes; ++i) {
+    patience[i] = {patience_with(usual_[i], false),
+                   patience_with(usual_[i], true)};
+  }
   Flights found;
   for (auto next = flights_.begin(); next != flights_.end() && allowed_ >= 1;) {
-    const auto flight = next++;
-    const ReadRequest& request = (*flight)->request;
-    const Nanoseconds age = now - (*flight)->sent;
+    const auto place = next++;
+    Flight& flight = **place;
+    const Nanoseconds age = now - flight.last_sent;
     if (age < kBetweenLooks) break;
-    if (age < patience[size_class(request.into.size())] ||
-        !request.observer->is_awaited()) {
+    const bool is_awaited = flight.request.observer->is_awaited();
+    if (age < patience[size_class(flight.request.into.size())][is_awaited] ||
+        (!is_awaited && allowed_ < kLeftByOthers)) {
       continue;
     }
-    if (!may_send_(duplicates_ + 1)) break;
+    // One that is late itself is stopped first.
+    const std::size_t more = flight.seconds == 0 ? 1 : 0;
+    if (!may_send_(std::max<std::size_t>(1, duplicates_ + more))) break;
     allowed_ -= 1;
     ++duplicates_;
-    (*flight)->place.reset();
-    found.splice(found.end(), flights_, flight);
+    found.push_back(*place);
+    if (++flight.seconds == kMostSeconds) {
+      flight.place.reset();
+      flights_.erase(place);
+    } else {
+      flight.last_sent = now;
+      flights_.splice(flights_.end(), flights_, place);
+    }
   }
   return found;
 }
 
 void HedgedStore::hedge(const FlightRef& flight) {
+  bool is_open = false;
+  std::optional<std::stop_source> late_itself;
   {
     const MutexLock lock(flight->mutex);
-    if (flight->is_answered) {
-      flight->second = Error(ErrorCode::kCancelled, "not sent");
-    } else {
+    is_open = flight->is_open();
+    if (is_open && flight->has_second && !flight->second) {
+      late_itself = flight->stop_second;
+      flight->is_replaced = true;
+    } else if (is_open) {
       flight->has_second = true;
-      flight->copy = Buffer(flight->request.into.size());
+      flight->second.reset();
     }
   }
-  if (flight->second) return land(false);
-  if (metrics_ != nullptr) metrics_->add(Metric::kStoreHedges, 1);
+  if (!is_open) return land(false);
+  if (!late_itself) return send_second(flight);
+  // Its memory is free once it has ended: second_ended() sends the other.
+  late_itself->request_stop();
+}
+
+void HedgedStore::send_second(const FlightRef& flight) {
   ReadRequest again = flight->request;
-  again.into = flight->copy.span();
+  std::stop_token stop;
+  {
+    const MutexLock lock(flight->mutex);
+    if (flight->copy.size() == 0) {
+      flight->copy = Buffer(flight->request.into.size());
+    }
+    again.into = flight->copy.span();
+    stop = flight->stop_second.get_token();
+  }
+  if (metrics_ != nullptr) metrics_->add(Metric::kStoreHedges, 1);
   again.observer = nullptr;
-  inner_->read(std::move(again), flight->stop_second.get_token(),
+  inner_->read(std::move(again), std::move(stop),
                [this, flight](Result<void> result) {
                  second_ended(flight, std::move(result));
                });
@@ -193,7 +248,7 @@ void HedgedStore::first_ended(const FlightRef& flight, Result<void> result) {
     flight->is_answered = true;
   }
   flight->on_stop.reset();
-  flight->stop_second.request_stop();
+  flight->stop_the_second();
   if (has_lost) {
     std::memcpy(flight->request.into.data(), flight->copy.data(),
                 flight->copy.size());
@@ -206,15 +261,28 @@ void HedgedStore::first_ended(const FlightRef& flight, Result<void> result) {
 void HedgedStore::second_ended(const FlightRef& flight, Result<void> result) {
   std::optional<Result<void>> first;
   bool is_good = false;
+  bool is_replaced = false;
+  bool has_next = false;
   {
     const MutexLock lock(flight->mutex);
     is_good = result && !flight->is_answered;
+    is_replaced = std::exchange(flight->is_replaced, false);
+    has_next = is_replaced && !result && flight->is_open();
     first = std::exchange(flight->first, std::nullopt);
-    flight->second = std::move(result);
+    if (has_next) {
+      flight->stop_second = std::stop_source();
+    } else {
+      flight->second = std::move(result);
+    }
   }
   // Until the first has ended it may still write.
   if (is_good) flight->stop_first.request_stop();
   if (first) first_ended(flight, std::move(*first));
+  if (has_next) {
+    send_second(flight);
+  } else if (is_replaced) {
+    land(false);
+  }
   land(is_good);
 }
 

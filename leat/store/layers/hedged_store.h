@@ -17,13 +17,15 @@
 namespace leat {
 
 /// Sends a duplicate of a read that takes far longer than reads of its size
-/// usually do, if its observer says that somebody waits for it; the first good
-/// answer counts, and the other read is cancelled (Dean and Barroso, "The Tail
-/// at Scale", CACM 56/2, 2013).
+/// usually do; the first good answer counts, and the other read is cancelled
+/// (Dean and Barroso, "The Tail at Scale", CACM 56/2, 2013). It does so sooner
+/// if the observer says that somebody waits for the read. The others have
+/// duplicates only while half of what may be saved up is left, so that they
+/// leave something for those that are waited for.
 ///
-/// At most one duplicate a read, and 2 % of all reads; none of more than 1 MiB,
-/// none before the usual time is known. A duplicate has memory of its own,
-/// which is copied if it wins.
+/// At most 2 % of all reads are sent again; none of more than 1 MiB, none
+/// before the usual time is known. A duplicate has memory of its own, which is
+/// copied if it wins. One that is late itself gives way to another, once.
 ///
 /// Counts kStoreHedges and kStoreHedgesWon.
 ///
@@ -48,6 +50,7 @@ class HedgedStore final : public StoreWrapper {
   using Flights = std::list<FlightRef>;
 
   void first_ended(const FlightRef& flight, Result<void> result);
+  void send_second(const FlightRef& flight);
   void second_ended(const FlightRef& flight, Result<void> result);
   void hedge(const FlightRef& flight);
   void look();
@@ -56,7 +59,7 @@ class HedgedStore final : public StoreWrapper {
   void land(bool is_good);
   static std::size_t size_class(std::size_t size_bytes);
   /// The age at which a read is late; the longest time if that is unknown.
-  Nanoseconds patience_with(const UsualTime& usual) const;
+  Nanoseconds patience_with(const UsualTime& usual, bool is_awaited) const;
 
   static constexpr std::size_t kSizes = 4;
 

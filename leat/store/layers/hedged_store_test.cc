@@ -84,6 +84,8 @@ class WaitingObserver final : public ReadObserver {
   std::atomic<bool> is_awaited_ = true;
 };
 
+constexpr milliseconds kLeastAge(100);
+
 class HedgedStoreTest : public ::testing::Test {
  protected:
   HedgedStoreTest() {
@@ -92,7 +94,7 @@ class HedgedStoreTest : public ::testing::Test {
     store_ = std::make_unique<HedgedStore>(
         std::move(inner),
         [this](std::size_t duplicates) { return duplicates <= room_; },
-        &metrics_, milliseconds(1));
+        &metrics_, kLeastAge);
   }
   void TearDown() override { store_.reset(); }
 
@@ -143,6 +145,7 @@ TEST_F(HedgedStoreTest, TakesTheFirstAnswerThatComes) {
   learn();
   const std::size_t first = read();
   while (inner_->calls() < first + 2) std::this_thread::yield();
+  room_ = 0;  // No third.
 
   inner_->answer(first, 'a');
 
@@ -156,6 +159,7 @@ TEST_F(HedgedStoreTest, AFailureWaitsForTheOtherAnswer) {
   learn();
   const std::size_t first = read();
   while (inner_->calls() < first + 2) std::this_thread::yield();
+  room_ = 0;  // No third.
 
   inner_->fail(first);
   EXPECT_FALSE(has_result_);
@@ -170,6 +174,7 @@ TEST_F(HedgedStoreTest, FailsOnceBothHaveFailed) {
   learn();
   const std::size_t first = read();
   while (inner_->calls() < first + 2) std::this_thread::yield();
+  room_ = 0;  // No third.
 
   inner_->fail(first + 1);
   EXPECT_FALSE(has_result_);
@@ -185,6 +190,7 @@ TEST_F(HedgedStoreTest, AStopEndsBoth) {
   std::stop_source stop;
   const std::size_t first = read(stop.get_token());
   while (inner_->calls() < first + 2) std::this_thread::yield();
+  room_ = 0;  // No third.
 
   stop.request_stop();
   // The second may be on its way to the store at that moment.
@@ -198,7 +204,7 @@ TEST_F(HedgedStoreTest, AStopEndsBoth) {
 TEST_F(HedgedStoreTest, SendsNothingTwiceWithoutAReason) {
   const auto is_sent_twice = [&] {
     const std::size_t first = read();
-    std::this_thread::sleep_for(milliseconds(60));
+    std::this_thread::sleep_for(3 * kLeastAge);
     const bool is = inner_->calls() > first + 1;
     inner_->answer(first, 'a');
     return is;
@@ -214,14 +220,47 @@ TEST_F(HedgedStoreTest, SendsNothingTwiceWithoutAReason) {
   EXPECT_TRUE(is_sent_twice());
 }
 
+TEST_F(HedgedStoreTest, ASecondThatIsLateItselfGivesWayToAnotherOnce) {
+  learn();
+  learn();
+  const std::size_t first = read();
+
+  while (inner_->calls() < first + 3) std::this_thread::yield();
+  std::this_thread::sleep_for(3 * kLeastAge);
+  EXPECT_EQ(inner_->calls(), first + 3);
+  inner_->answer(first + 1, 'b');  // It was stopped.
+  EXPECT_FALSE(has_result_);
+  inner_->answer(first + 2, 'c');
+
+  ASSERT_TRUE(result_);
+  EXPECT_TRUE(*result_);
+  EXPECT_EQ(byte(), 'c');
+  EXPECT_EQ(metric(Metric::kStoreHedges), 2);
+  EXPECT_EQ(metric(Metric::kStoreHedgesWon), 1);
+}
+
+TEST_F(HedgedStoreTest, WhatNobodyWaitsForIsSentTwiceWhileMuchIsSaved) {
+  for (int i = 0; i < 6; ++i) learn();  // Eight are allowed by now.
+  observer_.is_awaited_ = false;
+  const std::size_t first = read();
+  inner_->answer(first + 1, 'b');
+  ASSERT_TRUE(result_);
+  EXPECT_EQ(byte(), 'b');
+
+  const std::size_t next = read();
+  std::this_thread::sleep_for(3 * kLeastAge);
+  EXPECT_EQ(inner_->calls(), next + 1);
+  inner_->answer(next, 'a');
+}
+
 TEST_F(HedgedStoreTest, SendsNoMoreThanTwoOfAHundredTwice) {
   learn();
   learn();
   learn();  // Four and a half are allowed by now.
   int twice = 0;
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 10; ++i) {
     const std::size_t first = read();
-    std::this_thread::sleep_for(milliseconds(25));
+    std::this_thread::sleep_for(2 * kLeastAge);
     if (inner_->calls() > first + 1) ++twice;
     inner_->answer(first, 'a');
   }

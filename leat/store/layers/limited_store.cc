@@ -10,7 +10,7 @@
 namespace leat {
 namespace {
 
-constexpr std::size_t kSpareOf = 50;
+constexpr std::size_t kSpareOf = 16;
 constexpr Nanoseconds kMostSaved = std::chrono::milliseconds(100);
 
 }  // namespace

@@ -37,7 +37,7 @@ class LimitedStore final : public StoreWrapper {
   void set_window(std::size_t window);
   std::size_t window() const;
   /// So many more may be sent beside the reads in flight: as many as the window
-  /// has room for, or one for each fifty of a full one.
+  /// has room for, or one for each sixteen of a full one.
   bool has_room_for(std::size_t more) const;
 
   /// The bytes a second that reads may request from now on; nullopt: no limit

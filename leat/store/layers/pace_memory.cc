@@ -25,7 +25,7 @@ namespace leat {
 
 struct PaceMemory::Block {
   std::uint64_t magic = 0;
-  std::atomic<double> rate = 0;  ///< 0: there is no bound.
+  std::atomic<double> rate = 0;  ///< 0: there is none.
   pthread_mutex_t mutex{};
   PaceState state;
 };

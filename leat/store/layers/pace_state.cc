@@ -24,6 +24,16 @@ constexpr double kMostlyThrottled = 0.9;
 constexpr std::uint64_t kSureServed = 12;
 constexpr double kSureSeconds = 0.03;
 
+// The slow start. Its first rate lets 20 requests be under way 20 ms from a
+// store, and reaches 512 of them after five round trips.
+constexpr double kStartRate = 1000;
+constexpr std::uint64_t kFewServed = 8;
+constexpr std::uint64_t kFewThrottled = 3;
+constexpr double kMuchLonger = 2;
+constexpr Nanoseconds kLittleLonger = milliseconds(5);
+// The store served what it had saved up, which does not tell its limit.
+constexpr double kStartCut = 8;
+
 constexpr double kTolerated = 0.03;
 constexpr double kBelowServed = 0.98;
 constexpr double kMostCut = 4;
@@ -63,6 +73,12 @@ double PaceState::Look::share() const {
                   : static_cast<double>(throttled) / static_cast<double>(all);
 }
 
+void PaceState::start_slowly() {
+  if (start_ != Start::kNot || rate_) return;
+  start_ = Start::kOn;
+  rate_ = kStartRate;
+}
+
 TimePoint PaceState::take_turn(TimePoint now) {
   if (!rate_) return now;
   // Turns far ahead were taken by processes that are gone, or at a low rate.
@@ -78,26 +94,33 @@ TimePoint PaceState::take_turn(TimePoint now) {
 void PaceState::heard(bool is_throttled, TimePoint sent, TimePoint now) {
   if (is_throttled) throttled_at_ = now;
   if (sent < counted_from_) return;
-  count(look_, is_throttled, sent);
+  count(is_throttled, sent, now);
   if (!is_over(now)) return;
-  look_.share() > tolerated_ ? cut(now) : go_on(now);
+  if (look_.share() > tolerated_) return cut(now);
+  start_ == Start::kOn ? go_on_slowly(now) : go_on(now);
 }
 
-void PaceState::count(Look& look, bool is_throttled, TimePoint sent) {
+void PaceState::count(bool is_throttled, TimePoint sent, TimePoint now) {
+  Look& look = look_;
   if (look.served + look.throttled == 0) {
     look.first_sent = look.last_sent = sent;
   }
   look.first_sent = std::min(look.first_sent, sent);
   look.last_sent = std::max(look.last_sent, sent);
+  look.least_took = std::min(look.least_took, now - sent);
   ++(is_throttled ? look.throttled : look.served);
 }
 
 bool PaceState::is_over(TimePoint now) const {
   const double share = look_.share();
+  if (start_ == Start::kOn) {
+    return share > tolerated_ ? look_.throttled >= kFewThrottled
+                              : look_.served >= kFewServed;
+  }
   if (share > tolerated_) {
     // Whether cutting helps can only be told from many.
     const bool must_be_sure =
-        (cuts_ >= 1 && share < kMostlyThrottled) || tolerated_ > kTolerated;
+        (cuts_ >= 2 && share < kMostlyThrottled) || tolerated_ > kTolerated;
     return look_.throttled >= (must_be_sure ? kSureThrottled : kManyThrottled);
   }
   if (now - look_.first_sent >= kLongestLook) return true;
@@ -106,6 +129,23 @@ bool PaceState::is_over(TimePoint now) const {
              (is_seeking ? kShortLook : kLook) &&
          look_.served + look_.throttled >=
              (is_seeking ? kManyThrottled : kFewReplies);
+}
+
+/// A round trip of the slow start has brought no refusal.
+void PaceState::go_on_slowly(TimePoint now) {
+  const Look seen = std::exchange(look_, {});
+  const auto before = std::exchange(before_, seen);
+  if (!std::exchange(is_held_, false)) return;
+  counted_from_ = now;
+  if (before &&
+      seen.least_took > kLittleLonger + kMuchLonger * before->least_took) {
+    return;
+  }
+  rate_ = *rate_ * 2;
+  if (*rate_ <= kMostRate) return;
+  start_ = Start::kDone;
+  rate_.reset();
+  before_.reset();
 }
 
 /// The speed in this look and the one before. A rate that is kept shows in the
@@ -121,41 +161,50 @@ PaceState::Speed PaceState::speed(TimePoint now) const {
   const double most = rate_.value_or(std::numeric_limits<double>::max());
   return {.served = std::min(most, static_cast<double>(served) / took),
           .sent = std::min(most, static_cast<double>(all) / took),
-          .is_sure = rate_ && served >= kSureServed && took >= kSureSeconds};
+          .is_sure = rate_ && start_ != Start::kOn && served >= kSureServed &&
+                     took >= kSureSeconds};
 }
 
 void PaceState::cut(TimePoint now) {
   const Speed speed = this->speed(now);
   const double share = look_.share();
+  const bool is_first = !bound();
   const Look seen = std::exchange(look_, {});
   before_.reset();
   counted_from_ = now;
   if (speed.is_sure && share < kMostlyThrottled) {
-    const Cut now_cut{.rate = rate_.value_or(speed.sent), .share = share};
-    if (!first_cut_) first_cut_ = now_cut;
-    if (now_cut.rate < kMuchLess * first_cut_->rate &&
-        share > kShareStays * first_cut_->share) {
+    const Cut now_cut{.rate = speed.sent, .share = share};
+    // A store that had saved up something throttled too few in the first look.
+    if (!worst_cut_ || share > worst_cut_->share) worst_cut_ = now_cut;
+    if (now_cut.rate < kMuchLess * worst_cut_->rate &&
+        share > kShareStays * worst_cut_->share) {
       tolerated_ = tolerated_for(share);
       return lift(Episode::End::kNoHelp, now);
     }
   }
   ++cuts_;
-  const double growth = rate_ ? growth_ : kFirstGrowth;
   const double rate = rate_.value_or(speed.sent);
-  if (!rate_) begin_episode(rate, seen, now);
-  set_rate(std::max(kLeastRate,
-                    std::clamp(kBelowServed * speed.served,
-                               rate / (share < kMostlyThrottled ? 2 : kMostCut),
-                               kBelowServed * rate)));
+  const double growth = is_first ? kFirstGrowth : growth_;
+  if (is_first) begin_episode(rate, seen, now);
+  set_rate(std::max(kLeastRate, cut_of(rate, speed, share)));
   growth_ =
       speed.is_sure ? kLeastGrowth : std::max(kLeastGrowth, growth / kSlower);
   next_turn_ = std::max(next_turn_, now);
+  start_ = Start::kDone;
+}
+
+/// A lower rate than this one, at which that share was throttled.
+double PaceState::cut_of(double rate, const Speed& speed, double share) const {
+  if (start_ == Start::kOn) return rate / kStartCut;
+  const double most = share < kMostlyThrottled ? 2 : kMostCut;
+  return std::clamp(kBelowServed * speed.served,
+                    speed.is_sure ? 0 : rate / most, kBelowServed * rate);
 }
 
 void PaceState::go_on(TimePoint now) {
   tolerated_ = std::min(tolerated_, tolerated_for(look_.share()));
   before_ = std::exchange(look_, {});
-  first_cut_.reset();
+  worst_cut_.reset();
   cuts_ = 0;
   const bool was_held = std::exchange(is_held_, false);
   if (!rate_) return;
@@ -182,7 +231,7 @@ void PaceState::begin_episode(double sent, const Look& seen, TimePoint now) {
 
 /// REQUIRES: an episode.
 void PaceState::set_rate(double rate) {
-  if (!rate_) episode_.bound = episode_.least = rate;
+  if (episode_.bound == 0) episode_.bound = episode_.least = rate;
   episode_.least = std::min(episode_.least, rate);
   episode_.last = rate;
   rate_ = rate;
@@ -194,12 +243,12 @@ void PaceState::lift(Episode::End why, TimePoint now) {
     episode_.end = why;
   }
   rate_.reset();
-  first_cut_.reset();
+  worst_cut_.reset();
   cuts_ = 0;
 }
 
 bool PaceState::holds(TimePoint now) const {
-  return rate_ && now - held_at_ <= seconds(1);
+  return bound() && now - held_at_ <= seconds(1);
 }
 
 }  // namespace leat

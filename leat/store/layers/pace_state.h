@@ -10,6 +10,13 @@ namespace leat {
 /// Spaces requests to a store that throttles. There is no bound before the
 /// store asks for fewer; most stores never do.
 ///
+/// Nobody knows the limit of a store at first, and a full window at once costs
+/// a refusal for each request above it. A slow start therefore doubles the rate
+/// with each round trip, as TCP does, until some are throttled or no store
+/// bears more. A round trip that took far longer than the one before does not
+/// count. The rate stays where requests are too few to be held back: it is not
+/// known what the store bears.
+///
 /// A look is a quarter of a second of replies, or less where many are
 /// throttled. A look in which the store throttled more than is tolerated (3 %)
 /// sets the rate just below what the store served in it, and at most halves it.
@@ -47,13 +54,20 @@ class PaceState {
     End end = End::kNotYet;
   };
 
+  /// Begins a slow start, unless something is known already.
+  void start_slowly();
+
   /// Gives away the next turn to send a request: `now`, or later.
   TimePoint take_turn(TimePoint now);
   /// A reply has come to a request that was sent then.
   void heard(bool is_throttled, TimePoint sent, TimePoint now);
 
-  /// Nullopt: there is no bound.
+  /// The turns a second; nullopt: they may be taken at once.
   std::optional<double> rate() const { return rate_; }
+  /// The same, if the store throttles; nullopt: there is no bound.
+  std::optional<double> bound() const {
+    return start_ == Start::kOn ? std::nullopt : rate_;
+  }
   /// It has held requests back within the last second.
   bool holds(TimePoint now) const;
   /// The episodes so far, and the latest of them.
@@ -66,6 +80,7 @@ class PaceState {
     std::uint64_t throttled = 0;
     TimePoint first_sent;
     TimePoint last_sent;
+    Nanoseconds least_took = Nanoseconds::max();
     double share() const;
   };
   struct Speed {  ///< In requests a second.
@@ -78,16 +93,21 @@ class PaceState {
     double share = 0;
   };
 
-  void count(Look& look, bool is_throttled, TimePoint sent);
+  enum class Start : std::uint8_t { kNot, kOn, kDone };
+
+  void count(bool is_throttled, TimePoint sent, TimePoint now);
+  void go_on_slowly(TimePoint now);
   bool is_over(TimePoint now) const;
   Speed speed(TimePoint now) const;
   void cut(TimePoint now);
+  double cut_of(double rate, const Speed& speed, double share) const;
   void go_on(TimePoint now);
   void lift(Episode::End why, TimePoint now);
   void begin_episode(double sent, const Look& seen, TimePoint now);
   void set_rate(double rate);
 
   std::optional<double> rate_;
+  Start start_ = Start::kNot;
   TimePoint next_turn_;
   TimePoint held_at_;
   bool is_held_ = false;    // Within this look.
@@ -96,7 +116,7 @@ class PaceState {
   std::optional<Look> before_;  // The last, if no cut lies between them.
   TimePoint throttled_at_;
   double growth_ = 0;
-  std::optional<Cut> first_cut_;  // The first of a row that could be measured.
+  std::optional<Cut> worst_cut_;  // In a row, if it could be measured.
   std::uint32_t cuts_ = 0;
   double tolerated_ = 0.03;
   std::uint64_t episodes_ = 0;

@@ -34,7 +34,7 @@ PacedStore::PacedStore(std::unique_ptr<Store> inner, Metrics* metrics,
 
 void PacedStore::read(ReadRequest request, std::stop_token stop,
                       ReadDone done) {
-  if (!pace_->requests_per_second()) {
+  if (!pace_->has_turns()) {
     const TimePoint now = clock_.now();
     return send({std::move(request), std::move(stop), std::move(done), now},
                 now);
@@ -43,7 +43,8 @@ void PacedStore::read(ReadRequest request, std::stop_token stop,
 }
 
 void PacedStore::send(ReadQueue::Waiting read, TimePoint now) {
-  if (read.request.observer != nullptr && now - read.asked >= kWorthTelling) {
+  if (read.request.observer != nullptr && now - read.asked >= kWorthTelling &&
+      pace_->requests_per_second()) {
     read.request.observer->held_back(read.asked, now);
   }
   if (metrics_ != nullptr) {
@@ -63,9 +64,9 @@ void PacedStore::hear(std::uint64_t size_bytes, TimePoint sent,
   const TimePoint now = clock_.now();
   if (metrics_ != nullptr) count(size_bytes, sent, now, result);
   if (is_reply(result)) {
-    const bool was_bound = pace_->requests_per_second().has_value();
+    const bool had_turns = pace_->has_turns();
     pace_->heard(is_throttled(result), sent, now);
-    if (was_bound && !pace_->requests_per_second()) queue_.change([] {});
+    if (had_turns && !pace_->has_turns()) queue_.change([] {});
   }
   done(std::move(result));  // After this the store may be gone.
 }

@@ -12,9 +12,9 @@
 
 namespace leat {
 
-/// Sends reads at once, until the inner store answers kThrottled too often:
-/// then at the rate that RequestPace finds, and keeps the others: see
-/// ReadQueue. The observer of a read that had to wait is told so.
+/// Sends reads at the rate that RequestPace finds, and keeps the others: see
+/// ReadQueue. The observer of a read that had to wait since the inner store
+/// answers kThrottled is told so.
 ///
 /// Counts each request that it sends: kStoreReads, kStoreReadBytes,
 /// kStoreReadErrors, kStoreThrottled, kStoreInFlight, kStoreReadNanoseconds,
@@ -40,7 +40,7 @@ class PacedStore final : public StoreWrapper {
   struct Turns final : Gate {
     explicit Turns(RequestPace& of) : pace(of) {}
     TimePoint opens_at(TimePoint now) override {
-      if (!turn || !pace.requests_per_second()) turn = pace.take_turn(now);
+      if (!turn || !pace.has_turns()) turn = pace.take_turn(now);
       return *turn;
     }
     void passed(const ReadRequest&, TimePoint) override { turn.reset(); }

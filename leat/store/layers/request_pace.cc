@@ -15,7 +15,8 @@ RequestPace::RequestPace(const std::string& folder, std::string_view service)
   const auto state = memory_.hold();
   const MutexLock lock(mutex_);
   // One that goes on is this object's too.
-  noted_ = state->episodes() - (state->rate() ? 1 : 0);
+  noted_ = state->episodes() - (state->bound() ? 1 : 0);
+  state->start_slowly();
 }
 
 TimePoint RequestPace::take_turn(TimePoint now) {
@@ -45,6 +46,10 @@ std::vector<RequestPace::Episode> RequestPace::episodes() const {
   note_episode(*memory_.hold());
   const MutexLock lock(mutex_);
   return {episodes_.begin(), episodes_.end()};
+}
+
+std::optional<double> RequestPace::requests_per_second() const {
+  return memory_.hold()->bound();
 }
 
 bool RequestPace::holds(TimePoint now) const {

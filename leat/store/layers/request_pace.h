@@ -24,7 +24,7 @@ class RequestPace {
 
   /// For this process alone.
   RequestPace() = default;
-  /// Shared: see PaceMemory.
+  /// Shared: see PaceMemory. Begins with a slow start, or takes part in it.
   RequestPace(const std::string& folder, std::string_view service);
 
   /// Takes the next turn to send a request: `now`, or later. Until then others
@@ -34,9 +34,12 @@ class RequestPace {
   /// A reply has come to a request that was sent then.
   void heard(bool is_throttled, TimePoint sent, TimePoint now);
 
-  /// Nullopt: there is no bound. Takes no lock.
-  std::optional<double> requests_per_second() const { return memory_.rate(); }
-  /// It has held requests back within the last second.
+  /// False: requests may be sent at once. Takes no lock.
+  bool has_turns() const { return memory_.rate().has_value(); }
+  /// Nullopt: the service is not known to throttle.
+  std::optional<double> requests_per_second() const;
+  /// Since the service throttles, it has held requests back within the last
+  /// second.
   bool holds(TimePoint now) const;
   bool is_shared() const { return memory_.is_shared(); }
   /// The latest ones of this object's life, the oldest first.

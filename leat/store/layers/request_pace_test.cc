@@ -11,6 +11,7 @@
 #include <queue>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "leat/base/hash.h"
@@ -18,6 +19,7 @@
 namespace leat::testing {
 namespace {
 
+using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -69,7 +71,7 @@ struct Rank {
   /// When it sends the next one.
   TimePoint next(TimePoint now) {
     if (ready == 0) return TimePoint::max();
-    if (!turn || !pace.requests_per_second()) turn = pace.take_turn(now);
+    if (!turn || !pace.has_turns()) turn = pace.take_turn(now);
     return *turn;
   }
 };
@@ -162,6 +164,78 @@ TEST(RequestPaceTest, KeepsToALimitThatIsNotTold) {
       }
     }
   }
+}
+
+TEST(RequestPaceTest, ASlowStartFindsALimitAtFewRefusals) {
+  for (const auto round_trip : {milliseconds(1), milliseconds(5)}) {
+    for (const std::size_t window : {32, 128, 512}) {
+      SCOPED_TRACE(::testing::Message()
+                   << round_trip.count() << " ms, window " << window);
+      RequestPace pace("", "the service");
+      const Service service{
+          .limit = 300, .burst = 30, .round_trip = round_trip};
+      const TimePoint began(seconds(1));
+
+      const Outcome first = run(pace, service, window, began, seconds(2));
+      EXPECT_GE(first.served_per_second, 0.93 * 300);
+      EXPECT_LE(first.throttled_per_served, 0.15);
+
+      RequestPace again("", "the service");
+      const Outcome whole = run(again, service, window, began, seconds(20));
+      EXPECT_GE(whole.served_per_second, 0.97 * 300);
+      EXPECT_LE(whole.throttled_per_served, 0.05);
+    }
+  }
+}
+
+TEST(RequestPaceTest, RanksShareTheSlowStart) {
+  const std::string folder = scratch_folder();
+  std::vector<std::unique_ptr<RequestPace>> paces;
+  std::vector<Rank> ranks;
+  for (int i = 0; i < 8; ++i) {
+    paces.push_back(std::make_unique<RequestPace>(folder, "the service"));
+    ranks.push_back({.pace = *paces.back()});
+  }
+
+  const Outcome outcome =
+      run(ranks, {.limit = 500, .burst = 50, .round_trip = milliseconds(5)}, 64,
+          TimePoint(seconds(1)), seconds(2));
+
+  EXPECT_LE(outcome.throttled_per_served, 0.15);
+}
+
+TEST(RequestPaceTest, ASlowStartCostsFewRoundTrips) {
+  RequestPace pace("", "the service");
+  const TimePoint began(seconds(1));
+
+  const Outcome first = run(pace, {}, 512, began, seconds(1));
+
+  EXPECT_GE(first.served_per_second, (1 - 6 * 0.020) * 512 / 0.020);
+  EXPECT_FALSE(pace.requests_per_second()) << "nothing was throttled";
+  EXPECT_FALSE(pace.holds(began + seconds(1)));
+  EXPECT_TRUE(pace.episodes().empty());
+  EXPECT_FALSE(pace.has_turns());
+}
+
+TEST(RequestPaceTest, ASlowStartDoublesUnlessRoundTripsBecomeLonger) {
+  RequestPace pace("", "the service");
+  TimePoint now(seconds(1));
+  const auto between = [&](Nanoseconds round_trip) {
+    TimePoint first;
+    TimePoint last;
+    for (int i = 0; i < 100; ++i) last = pace.take_turn(now);
+    first = std::exchange(last, pace.take_turn(now));
+    const Nanoseconds apart = last - first;
+    for (int i = 0; i < 8; ++i) pace.heard(false, last, last + round_trip);
+    now = last + round_trip;
+    return apart;
+  };
+
+  EXPECT_EQ(between(milliseconds(20)), milliseconds(1));
+  EXPECT_EQ(between(milliseconds(20)), microseconds(500));
+  EXPECT_EQ(between(milliseconds(50)), microseconds(250));
+  EXPECT_EQ(between(milliseconds(50)), microseconds(250));
+  EXPECT_EQ(between(milliseconds(50)), microseconds(125));
 }
 
 TEST(RequestPaceTest, RanksThatShareItFindTheLimitTogether) {

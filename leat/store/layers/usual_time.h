@@ -11,8 +11,9 @@
 
 namespace leat {
 
-/// Quantiles of recent times, to within 19 %: counts in buckets, four for each
-/// doubling, of which the older are worth less. Threads: one at a time.
+/// Quantiles of recent times, to within a few percent: counts in buckets, four
+/// for each doubling, of which the older are worth less. Threads: one at a
+/// time.
 class UsualTime {
  public:
   void add(Nanoseconds took) {
@@ -28,10 +29,13 @@ class UsualTime {
     if (all_ < kFew) return std::nullopt;
     double below = 0;
     for (std::size_t i = 0; i < counts_.size(); ++i) {
+      const double missing = quantile * all_ - below;
+      if (counts_[i] > 0 && counts_[i] >= missing) {
+        return within(i, missing / counts_[i]);
+      }
       below += counts_[i];
-      if (below >= quantile * all_) return upper_end(i);
     }
-    return upper_end(counts_.size() - 1);
+    return within(counts_.size() - 1, 1);
   }
 
   static constexpr double kFew = 50;
@@ -49,9 +53,12 @@ class UsualTime {
     return std::min(kBuckets - 1,
                     static_cast<std::size_t>(doublings * kPerDoubling) + 1);
   }
-  static Nanoseconds upper_end(std::size_t bucket) {
-    return Nanoseconds(static_cast<Nanoseconds::rep>(
-        kFirst * std::exp2(static_cast<double>(bucket) / kPerDoubling)));
+  /// 1: the upper end of the bucket.
+  static Nanoseconds within(std::size_t bucket, double part) {
+    const double doublings =
+        (static_cast<double>(bucket) - 1 + part) / kPerDoubling;
+    return Nanoseconds(
+        static_cast<Nanoseconds::rep>(kFirst * std::exp2(doublings)));
   }
 
   std::array<float, kBuckets> counts_{};
