@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,10 @@ from leat import _native
 from leat._balance import Balance, Deal, Step
 from leat._buckets import divide
 from leat._budget import TokenBudget
-from leat._row_order import RowOrder
+from leat._row_order import RowOrder, refuse_substitutes
 from leat.errors import InvalidArgument
 from leat.ops._mix import BatchFunction, BatchOp, _like
-from leat.ops._op import fail
+from leat.ops._op import Op, fail
 
 _log = logging.getLogger("leat")
 _MOST_WINDOWS = 1 << 32
@@ -208,6 +208,17 @@ class BudgetOrder(RowOrder):
 
     def _positions_of(self, deal: Deal) -> tuple[np.ndarray, np.ndarray]:
         return deal.items, deal.ends()
+
+
+def budget_op(budget: TokenBudget, ops: Sequence[Op], on_error: str) -> AddMicroBatches | None:
+    """The op that tells where micro-batches end, if the budget asks for it.
+
+    Raises:
+        leat.InvalidArgument: an option would put another sample, of another length, in the
+            place of one.
+    """
+    refuse_substitutes("leat.TokenBudget", "micro-batches are", ops, on_error)
+    return AddMicroBatches(budget) if budget.adds else None
 
 
 class AddMicroBatches(BatchOp):

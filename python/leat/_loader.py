@@ -18,7 +18,7 @@ from leat._agreement import compare_ranks
 from leat._arguments import checks_names, count
 from leat._buckets import BucketOrder
 from leat._budget import TokenBudget
-from leat._budgeted import AddMicroBatches, BudgetOrder
+from leat._budgeted import AddMicroBatches, BudgetOrder, budget_op
 from leat._cache import CacheChoice, locality_of, options_of, shared_among
 from leat._dataset import Dataset, Source
 from leat._delivery import Collate, Delivery, Fields, Form, Output
@@ -543,6 +543,9 @@ class Loader:
     def _taken_of(self, order: Order) -> Callable[[int], np.ndarray]:
         """The samples of an epoch, in the order in which rows take them."""
         seed, dataset = self._options["seed"], self.dataset
+        if isinstance(dataset, Mix):
+            dataset.check_rows("leat.TokenBudget" if order.pack is None else "leat.Pack")
+
         def taken(epoch: int) -> np.ndarray:
             if isinstance(dataset, Mix):
                 return _native.mixed_documents(dataset.order_of(Begin()), seed, order.mixes, epoch).astype(np.int64)
@@ -597,7 +600,7 @@ def _row_op(order: Order, ops: Sequence[Op], on_error: str) -> PackRows | AddMic
     """The op that lays out rows, or tells where they end."""
     if order.pack is not None:
         return rows_maker(order.pack, ops, on_error)
-    return AddMicroBatches(order.budget) if order.budget is not None and order.budget.adds else None
+    return budget_op(order.budget, ops, on_error) if order.budget is not None else None
 
 
 def _reads_alone(order: Order, dataset: Dataset | None, world_size: int | None) -> str:

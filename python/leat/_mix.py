@@ -79,6 +79,14 @@ class Mix(Dataset):
             "first_epoch": begin.epoch,
         }
 
+    def check_rows(self, sampler: str) -> None:
+        """Raises `InvalidArgument` if its steps cannot have the rows of a sampler."""
+        if self._order["composition"] == "per_source":
+            raise InvalidArgument(
+                f'composition="per_source" gives whole steps to a source, and {sampler} makes rows or micro-batches of '
+                'samples of all sources; give leat.mix "random" or "stratified"'
+            )
+
     def data(self) -> str:
         """Four characters for each source that tell its data from other data."""
         return "".join(source.dataset.digest[:4] for source in self._mixed)

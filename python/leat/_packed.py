@@ -12,11 +12,10 @@ from leat._balance import Balance, Deal, Step
 from leat._dataset import Dataset
 from leat._pack import Pack, Rows, balance as balanced
 from leat._ragged import Ragged
-from leat._row_order import RowOrder
+from leat._row_order import RowOrder, refuse_substitutes
 from leat.errors import InvalidArgument
 from leat.ops._mix import BatchFunction, BatchOp, _like
 from leat.ops._op import Op, fail
-from leat.ops._python import Filter
 
 _log = logging.getLogger("leat")
 WINDOW = 1 << 16
@@ -192,18 +191,7 @@ def rows_maker(pack: Pack, ops: Sequence[Op], on_error: str) -> PackRows:
         leat.InvalidArgument: an option would put another document, of another length, in the
             place of one.
     """
-    for op in ops:
-        if isinstance(op, Filter):
-            raise InvalidArgument(
-                f"{op!r} beside sampler=leat.Pack(…): rows are planned by the lengths of their documents, and what takes "
-                "the place of one that is passed over has another length; choose documents before, with leat.Dataset.filter"
-            )
-    if on_error == "substitute":
-        raise InvalidArgument(
-            'on_error="substitute" beside sampler=leat.Pack(…): rows are planned by the lengths of their documents, and '
-            'what takes the place of a bad one has another length; give on_error="raise", and leave bad documents out '
-            "with leat.Dataset.filter"
-        )
+    refuse_substitutes("leat.Pack", "rows are", ops, on_error)
     return PackRows(pack)
 
 

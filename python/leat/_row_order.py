@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from leat._balance import Balance, Deal, Step, deal_steps, tell
+from leat.errors import InvalidArgument
+from leat.ops._op import Op
+from leat.ops._python import Filter
 
 
 class RowOrder(ABC):
@@ -93,3 +96,20 @@ class RowOrder(ABC):
         share, longer = divmod(rows, self._ranks)
         begin = first_row + rank * share + min(rank, longer)
         return begin, begin + share + (rank < longer)
+
+
+def refuse_substitutes(sampler: str, planned: str, ops: Sequence[Op], on_error: str) -> None:
+    """Raises `InvalidArgument` if an option would put another sample, of another length, in the
+    place of one."""
+    for op in ops:
+        if isinstance(op, Filter):
+            raise InvalidArgument(
+                f"{op!r} beside sampler={sampler}(…): {planned} planned by the lengths of their samples, and what takes "
+                "the place of one that is passed over has another length; choose samples before, with leat.Dataset.filter"
+            )
+    if on_error == "substitute":
+        raise InvalidArgument(
+            f'on_error="substitute" beside sampler={sampler}(…): {planned} planned by the lengths of their samples, and '
+            'what takes the place of a bad one has another length; give on_error="raise", and leave bad samples out '
+            "with leat.Dataset.filter"
+        )
