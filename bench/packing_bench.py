@@ -205,7 +205,7 @@ def samplers_of(capacity: int) -> dict[str, tuple[int, Any]]:
 
 
 def begun(documents: leat.Dataset, batch: int, sampler: Any) -> tuple[dict[str, Any] | None, float]:
-    """What a loader says of its balance, and the CPU seconds of iter(); None: it has no whole step."""
+    """A loader's report of its balance, and the CPU seconds of iter(); None: it has no whole step."""
     with leat.Loader(
         documents, batch_size=batch, train=True, sampler=sampler, fields=("tokens",), rank=0, world_size=RANKS,
         output="numpy",

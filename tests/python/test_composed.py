@@ -65,11 +65,11 @@ def test_any_number_of_ranks_and_any_stop_give_one_stream(streams, tmp_path, num
 
 
 def impossible() -> list[tuple[Composition, str]]:
-    """What no loader can mean, each with words of the error."""
+    """Compositions that no loader can mean, each with words of the error."""
     row = Composition(data="documents", pack="best_fit")
     budget = Composition(pack="padded_budget", balance="tokens")
     by_source = 'composition="per_source"'
-    found = [(replace(row, data=data), "packs documents of tokens") for data in ("objects", "shards")]
+    found = [(replace(row, data=data), 'fields= names "tokens", but there are only') for data in ("objects", "shards")]
     for each, unit in ((row, "rows"), (budget, "micro-batches")):
         found += [(replace(each, tail="pad"), f"has {unit}"), (replace(each, filter="seen"), f"{unit} are planned by")]
         found += [(replace(each, filter="both"), f"{unit} are planned by"), (replace(each, mix="per_source"), by_source)]
