@@ -104,12 +104,13 @@ def refuse_substitutes(sampler: str, planned: str, ops: Sequence[Op], on_error: 
     for op in ops:
         if isinstance(op, Filter):
             raise InvalidArgument(
-                f"{op!r} beside sampler={sampler}(…): {planned} planned by the lengths of their samples, and what takes "
-                "the place of one that is passed over has another length; choose samples before, with leat.Dataset.filter"
+                f"{op!r} beside sampler={sampler}(…): {planned} planned by the lengths of their samples, and what "
+                "takes the place of one that is passed over has another length; choose samples before, with "
+                "leat.Dataset.filter"
             )
     if on_error == "substitute":
         raise InvalidArgument(
-            f'on_error="substitute" beside sampler={sampler}(…): {planned} planned by the lengths of their samples, and '
-            'what takes the place of a bad one has another length; give on_error="raise", and leave bad samples out '
+            f'on_error="substitute" beside sampler={sampler}(…): {planned} planned by the lengths of their samples, '
+            'and what takes the place of a bad one has another length; give on_error="raise", and leave bad samples out '
             "with leat.Dataset.filter"
         )

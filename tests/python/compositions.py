@@ -1,4 +1,4 @@
-"""Streams composed of mixes, schedules, filters, packing and balance, for tests: which there are, and what each delivers."""
+"""Streams composed of mixes, schedules, filters, packing and balance, for tests, and what each delivers."""
 
 from __future__ import annotations
 
@@ -184,10 +184,12 @@ class Streams:
         }  # fmt: skip
         balance = leat.Balance(composition.balance) if composition.balance != "none" else None
         if composition.makes_rows:
-            pack = leat.Pack(ROW, method=composition.pack, adds=("segment_ids", "positions", "labels"), balance=balance)
+            adds = ("segment_ids", "positions", "labels")
+            pack = leat.Pack(ROW, method=composition.pack, adds=adds, balance=balance)
             usual |= {"sampler": pack, "shuffle": composition.shuffle != "none", "fields": ("tokens",)}
         elif composition.has_budget:
-            usual |= {"sampler": budget_of(composition, data, balance), "shuffle": composition.shuffle != "none", "ids": True}
+            budget = budget_of(composition, data, balance)
+            usual |= {"sampler": budget, "shuffle": composition.shuffle != "none", "ids": True}
         else:
             shuffles = {"full": "full", "block": leat.Shuffle("block", window=4), "none": False}
             usual |= {"shuffle": shuffles[composition.shuffle], "ids": True}

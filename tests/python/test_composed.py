@@ -71,8 +71,8 @@ def impossible() -> list[tuple[Composition, str]]:
     by_source = 'composition="per_source"'
     found = [(replace(row, data=data), 'fields= names "tokens", but there are only') for data in ("objects", "shards")]
     for each, unit in ((row, "rows"), (budget, "micro-batches")):
-        found += [(replace(each, tail="pad"), f"has {unit}"), (replace(each, filter="seen"), f"{unit} are planned by")]
-        found += [(replace(each, filter="both"), f"{unit} are planned by"), (replace(each, mix="per_source"), by_source)]
+        found += [(replace(each, filter=kind), f"{unit} are planned by") for kind in ("seen", "both")]
+        found += [(replace(each, tail="pad"), f"has {unit}"), (replace(each, mix="per_source"), by_source)]
     return found
 
 
