@@ -24,8 +24,8 @@ that of `as they come`.
 
 The third table is what a loader's `balance=` says of an epoch of the same documents, 8 ranks
 and an attention cost: rows as best fit packs them, and samples within a budget of tokens for
-each micro-batch. `begins in` is the time of its first iter(), which plans and deals the whole
-epoch.
+each micro-batch. `begins in` is the CPU time of its first iter(), which plans and deals the
+whole epoch, on one core; `without` the same of a loader that only plans.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ import re
 import subprocess
 import tempfile
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -203,6 +204,19 @@ def samplers_of(capacity: int) -> dict[str, tuple[int, Any]]:
     }
 
 
+def begun(documents: leat.Dataset, batch: int, sampler: Any) -> tuple[dict[str, Any] | None, float]:
+    """A loader's report of its balance, and the CPU seconds of iter(); None: it has no whole step."""
+    with leat.Loader(
+        documents, batch_size=batch, train=True, sampler=sampler, fields=("tokens",), rank=0, world_size=RANKS,
+        output="numpy",
+    ) as loader:  # fmt: skip
+        began = time.thread_time()
+        batches = iter(loader)
+        seconds = time.thread_time() - began
+        has_some = next(batches, None) is not None
+        return (loader.stats()[-1].get("balance", {}) if has_some else None), seconds
+
+
 def live_rows(name: str, lengths: np.ndarray, capacity: int) -> list[dict[str, Any]]:
     """The figures that loaders give of an epoch."""
     rows = []
@@ -213,16 +227,10 @@ def live_rows(name: str, lengths: np.ndarray, capacity: int) -> list[dict[str, A
         (pathlib.Path(folder) / "tokens.bin").write_bytes(tokens.tobytes())
         documents = leat.Dataset.tokens(folder, dtype="uint16", seq_len=capacity, eos=0)
         for step, (batch, sampler) in samplers_of(capacity).items():
-            with leat.Loader(
-                documents, batch_size=batch, train=True, sampler=sampler, fields=("tokens",), rank=0, world_size=RANKS,
-                output="numpy",
-            ) as loader:
-                began = time.perf_counter()
-                batches = iter(loader)
-                seconds = time.perf_counter() - began
-                if next(batches, None) is None:
-                    continue
-                found = loader.stats()[-1]["balance"]
+            found, seconds = begun(documents, batch, sampler)
+            _, plain = begun(documents, batch, replace(sampler, balance=None))
+            if found is None:
+                continue
             rows.append({
                 "lengths": name,
                 "a rank's step": step,
@@ -231,6 +239,7 @@ def live_rows(name: str, lengths: np.ndarray, capacity: int) -> list[dict[str, A
                 "balanced": f"{found['balanced']:.3f}",
                 "excess": f"{(found['balanced'] - 1) / max(found['unbalanced'] - 1, 1e-9):.3f}",
                 "begins in": f"{seconds * 1e6 / len(lengths):.1f} µs a document",
+                "without": f"{plain * 1e6 / len(lengths):.1f}",
             })  # fmt: skip
     return rows
 

@@ -1,5 +1,8 @@
 // Bucket by bucket, from short to long. Samples that are left over go up: a
 // longer bucket's bound holds for them too, a shorter one's would not.
+//
+// If padding counts, many of them would fill several steps there, with few
+// tokens. They make a step of their own then, whose micro-batches are smaller.
 
 #include "leat/plan/token_budget.h"
 
@@ -9,6 +12,7 @@
 #include <cstddef>
 #include <iterator>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -67,9 +71,15 @@ class Filling {
       : window_(window), options_(options) {}
 
   Result<BudgetedSteps> run() {
-    for (const auto& [bucket, samples] : by_bucket()) {
-      left_.insert(left_.end(), samples.begin(), samples.end());
-      LEAT_TRY_VOID(fill(bucket));
+    const auto buckets = by_bucket();
+    for (auto it = buckets.begin(); it != buckets.end(); ++it) {
+      left_.insert(left_.end(), it->second.begin(), it->second.end());
+      if (options_.count == TokenCount::kPadded) {
+        const auto next = std::next(it);
+        fill_evenly(next == buckets.end() ? Samples() : next->second);
+      } else {
+        LEAT_TRY_VOID(fill(it->first));
+      }
     }
     return in_order(end());
   }
@@ -83,17 +93,15 @@ class Filling {
     return found;
   }
 
-  /// Takes whole steps from what is left.
+  /// Takes whole steps from what is left, by the sums of lengths.
   Result<void> fill(std::uint16_t bucket) {
-    LEAT_TRY(Step bins, options_.count == TokenCount::kPadded
-                            ? Result<Step>(evenly())
-                            : best_fit());
+    LEAT_TRY(Step bins, best_fit());
     const std::size_t each = options_.micro_batches;
     const std::size_t whole = bins.size() / each * each;
     left_bins_.assign(bins.begin() + static_cast<std::ptrdiff_t>(whole),
                       bins.end());
     bins.resize(whole);
-    if (options_.shuffles && options_.count == TokenCount::kSum) {
+    if (options_.shuffles) {
       // Those with long samples close early: mixed, they come alike.
       mix(bins, kBinsStream + (std::uint64_t{bucket} << 40) + options_.stream);
     }
@@ -110,22 +118,65 @@ class Filling {
     return {};
   }
 
-  /// Micro-batches of equally many samples, as they come. The last may be
-  /// shorter.
-  Step evenly() const {
+  /// Takes steps from what is left, in micro-batches of equally many samples,
+  /// as they come. `next` has the samples of the next bucket; empty: none.
+  void fill_evenly(const Samples& next) {
+    std::size_t begin = 0;
+    for (const std::size_t size : even_steps(next)) {
+      steps_.push_back(cut(std::span(left_).subspan(begin, size)));
+      begin += size;
+    }
+    left_.erase(left_.begin(),
+                left_.begin() + static_cast<std::ptrdiff_t>(begin));
+    // The next window has more of their bucket.
+    if (!options_.is_last) left_.clear();
+  }
+
+  /// The samples of each step; the rest joins the next bucket.
+  std::vector<std::size_t> even_steps(const Samples& next) const {
+    const std::size_t each = options_.micro_batches;
+    const std::uint64_t most = most_together(left_);
+    const std::size_t step = most * each;
+    const std::size_t rest = left_.size() % step;
+    std::vector<std::size_t> sizes(left_.size() / step, step);
+    if (rest == 0 || !options_.is_last) return sizes;
+    const bool is_little =
+        !next.empty() && rest < std::min(most, most_together(next)) * each;
+    if (is_little) return sizes;
+    if (!sizes.empty() && step + rest >= 2 * each) {
+      // Two steps that are not full, rather than one that is nearly empty: few
+      // samples are hard to balance.
+      const std::size_t half = ((step + rest + 1) / 2 + each - 1) / each * each;
+      sizes.back() = std::min(half, step + rest - each);
+      sizes.push_back(step + rest - sizes.back());
+    } else if (rest >= each) {
+      sizes.push_back(rest);
+    }
+    return sizes;
+  }
+
+  /// How many samples a micro-batch has, for the longest of these.
+  std::uint64_t most_together(const Samples& samples) const {
     std::uint64_t longest = 1;
-    for (const std::uint32_t i : left_) {
+    for (const std::uint32_t i : samples) {
       longest = std::max(longest, room_of(window_.lengths[i]));
     }
-    std::uint64_t most = options_.max_tokens / longest;
-    if (options_.max_samples != 0) {
-      most = std::min<std::uint64_t>(most, options_.max_samples);
-    }
+    const std::uint64_t most = options_.max_tokens / longest;
+    if (options_.max_samples == 0) return most;
+    return std::min<std::uint64_t>(most, options_.max_samples);
+  }
+
+  /// A step of so many samples; the first micro-batches may have one more.
+  Step cut(std::span<const std::uint32_t> samples) const {
+    const std::size_t each = options_.micro_batches;
     Step bins;
-    for (std::size_t i = 0; i < left_.size(); i += most) {
-      const auto begin = left_.begin() + static_cast<std::ptrdiff_t>(i);
-      const std::size_t size = std::min<std::size_t>(most, left_.size() - i);
-      bins.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(size));
+    bins.reserve(each);
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < each; ++i) {
+      const std::size_t longer = i < samples.size() % each ? 1 : 0;
+      const auto bin = samples.subspan(begin, samples.size() / each + longer);
+      bins.emplace_back(bin.begin(), bin.end());
+      begin += bin.size();
     }
     return bins;
   }

@@ -56,6 +56,12 @@ struct BudgetedSteps {
 /// micro-batches, if need be with samples from others: so all steps are whole,
 /// unless the window has fewer samples than a step has micro-batches.
 ///
+/// If padding counts, all micro-batches of a step have equally many samples, or
+/// one more. Samples that would take a step or more of the next bucket make one
+/// of their own; so do those left at the end. It shares its samples with the
+/// step before it. A window that is not the last keeps all of them for the
+/// next.
+///
 /// The steps depend on the arguments alone, so ranks agree without messages.
 ///
 /// Threads: any. Takes O(n log n) time.

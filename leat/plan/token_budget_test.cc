@@ -51,7 +51,7 @@ TEST(TokenBudgetTest, PaddedMicroBatchesHaveEquallyManyOfABucket) {
       .max_tokens = 20, .count = TokenCount::kPadded, .shuffles = false};
   EXPECT_EQ(filled({3, 10, 1, 2, 9, 1, 1, 1, 2, 7, 8},
                    {0, 1, 0, 0, 1, 0, 0, 0, 0, 1, 1}, options),
-            (Bins{{0, 2, 3, 5, 6, 7}, {8}, {1, 4}, {9, 10}}));
+            (Bins{{0, 2, 3, 5, 6, 7}, {8, 1}, {4, 9}, {10}}));
 }
 
 TEST(TokenBudgetTest, WhatFillsNoStepJoinsTheNextBucket) {
@@ -66,6 +66,41 @@ TEST(TokenBudgetTest, WhatFillsNoStepJoinsTheNextBucket) {
   buckets.insert(buckets.end(), {1, 1});
   EXPECT_EQ(filled(lengths, buckets, options),
             (Bins{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9}, {10, 11}}));
+}
+
+TEST(TokenBudgetTest, ManyThatFillNoStepMakeOneOfTheirOwn) {
+  const TokenBudgetOptions options = {.max_tokens = 8,
+                                      .count = TokenCount::kPadded,
+                                      .micro_batches = 2,
+                                      .shuffles = false};
+  // Seven of length 1: in the next bucket they would take nearly two steps.
+  Lengths lengths(7, 1);
+  lengths.insert(lengths.end(), {4, 4, 4, 4});
+  Buckets buckets(7, 0);
+  buckets.insert(buckets.end(), {1, 1, 1, 1});
+  EXPECT_EQ(filled(lengths, buckets, options),
+            (Bins{{0, 1, 2, 3}, {4, 5, 6}, {7, 8}, {9, 10}}));
+}
+
+TEST(TokenBudgetTest, PaddedStepsShareWhatTheLastWouldLack) {
+  const TokenBudgetOptions options = {.max_tokens = 8,
+                                      .count = TokenCount::kPadded,
+                                      .micro_batches = 2,
+                                      .shuffles = false};
+  // Eight fill a step, and two are left: two steps of six and four.
+  EXPECT_EQ(filled(Lengths(10, 2), {}, options),
+            (Bins{{0, 1, 2}, {3, 4, 5}, {6, 7}, {8, 9}}));
+  // One is left.
+  EXPECT_EQ(filled(Lengths(9, 2), {}, options).size(), 4U);
+}
+
+TEST(TokenBudgetTest, APaddedWindowThatIsNotTheLastHasFullStepsOnly) {
+  const TokenBudgetOptions options = {.max_tokens = 4,
+                                      .count = TokenCount::kPadded,
+                                      .is_last = false,
+                                      .shuffles = false};
+  EXPECT_EQ(filled({1, 1, 1, 1, 1, 2, 2, 2}, {0, 0, 0, 0, 0, 1, 1, 1}, options),
+            (Bins{{0, 1, 2, 3}, {5, 6}}));
 }
 
 TEST(TokenBudgetTest, TheLastStepIsWholeIfSamplesSuffice) {

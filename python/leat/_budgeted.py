@@ -15,7 +15,7 @@ from leat._budget import TokenBudget
 from leat._epoch_order import Arrangement, EpochOrder, Epochs, seeded
 from leat._mix import Mix
 from leat._packed import WINDOW
-from leat._row_order import RowOrder
+from leat._row_order import RowOrder, refuse_substitutes
 from leat.errors import InvalidArgument
 from leat.ops._mix import BatchFunction, BatchOp, _like
 from leat.ops._op import Op, fail
@@ -255,12 +255,15 @@ class WithinBudget(Arrangement):
         return [self._budget.lengths] if isinstance(self._budget.lengths, str) else []
 
     def ops_beside(self, ops: Sequence[Op], fields: Any, *, ids: bool, on_error: str) -> Sequence[Op]:
+        refuse_substitutes("leat.TokenBudget", "micro-batches are", ops, on_error)
         return ops if self._op is None else [*ops, self._op]
 
     def words(self, seed: int, *, mixes: bool) -> str:
         return seeded(f"micro-batches of at most {self._budget.max_tokens:,} tokens", seed, mixes=mixes)
 
     def order(self, epochs: Epochs) -> EpochOrder:
+        if isinstance(epochs.dataset, Mix):
+            epochs.dataset.check_rows("leat.TokenBudget")
         # A mix has its weights in each window.
         window = WINDOW if isinstance(epochs.dataset, Mix) else max(1, len(epochs.dataset))
         made = BudgetOrder(

@@ -79,6 +79,14 @@ class Mix(Dataset):
             "first_epoch": begin.epoch,
         }
 
+    def check_rows(self, sampler: str) -> None:
+        """Raises `InvalidArgument` if its steps cannot have the rows of a sampler."""
+        if self._order["composition"] == "per_source":
+            raise InvalidArgument(
+                f'composition="per_source" gives whole steps to a source, and {sampler} makes rows or micro-batches of '
+                'samples of all sources; give leat.mix "random" or "stratified"'
+            )
+
     def data(self) -> str:
         """Four characters for each source that tell its data from other data."""
         return "".join(source.dataset.digest[:4] for source in self._mixed)
@@ -232,7 +240,7 @@ def make_again(recipes: Sequence[Dataset], options: dict[str, Any]) -> Mix:
 def _parts_of(sources: Sources) -> list[Source]:
     """The sources of all mixes in it. A weight below 0: none was given."""
     if not isinstance(sources, Mapping) or not sources:
-        raise InvalidArgument(f'mix({sources!r}): give a dict, such as {{"books": (books, 0.75), "code": (code, 0.25)}}')
+        raise InvalidArgument(f'mix({sources!r}): give a dict, such as {{"books": (books, 0.7), "code": (code, 0.3)}}')
     parts: list[Source] = []
     for name, value in sources.items():
         dataset, weight = value if isinstance(value, tuple) and len(value) == 2 else (value, None)

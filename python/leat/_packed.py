@@ -11,13 +11,13 @@ import numpy as np
 from leat._balance import Balance, Deal, Step
 from leat._dataset import Dataset
 from leat._epoch_order import Arrangement, EpochOrder, Epochs, seeded, shuffled
+from leat._mix import Mix
 from leat._pack import Pack, Rows, balance as balanced
 from leat._ragged import Ragged
-from leat._row_order import RowOrder
+from leat._row_order import RowOrder, refuse_substitutes
 from leat.errors import InvalidArgument
 from leat.ops._mix import BatchFunction, BatchOp, _like
 from leat.ops._op import Op, fail
-from leat.ops._python import Filter
 
 _log = logging.getLogger("leat")
 WINDOW = 1 << 16
@@ -189,24 +189,15 @@ class InPackedRows(Arrangement):
         self._op = PackRows(pack)
 
     def ops_beside(self, ops: Sequence[Op], fields: Any, *, ids: bool, on_error: str) -> Sequence[Op]:
-        for op in ops:
-            if isinstance(op, Filter):
-                raise InvalidArgument(
-                    f"{op!r} beside sampler=leat.Pack(…): rows are planned by the lengths of their documents, and what takes "
-                    "the place of one that is passed over has another length; choose documents before, with leat.Dataset.filter"
-                )
-        if on_error == "substitute":
-            raise InvalidArgument(
-                'on_error="substitute" beside sampler=leat.Pack(…): rows are planned by the lengths of their documents, and '
-                'what takes the place of a bad one has another length; give on_error="raise", and leave bad documents out '
-                "with leat.Dataset.filter"
-            )
+        refuse_substitutes("leat.Pack", "rows are", ops, on_error)
         return [*ops, self._op]
 
     def words(self, seed: int, *, mixes: bool) -> str:
         return seeded(f"rows of {self._pack.capacity:,} tokens", seed, mixes=mixes)
 
     def order(self, epochs: Epochs) -> EpochOrder:
+        if isinstance(epochs.dataset, Mix):
+            epochs.dataset.check_rows("leat.Pack")
         made = PackedOrder(
             self._pack, lengths_of(self._pack, epochs.dataset), epochs.rows_of_a_step,
             documents_of=epochs.samples_of, seed=epochs.seed_of_rows, ranks=epochs.ranks, drops=bool(epochs.drops),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from leat._balance import Balance, Deal, Step, deal_steps, tell
 from leat._epoch_order import EpochOrder
+from leat.errors import InvalidArgument
+from leat.ops._op import Op
+from leat.ops._python import Filter
 
 
 class RowOrder(EpochOrder):
@@ -85,3 +88,21 @@ class RowOrder(EpochOrder):
         share, longer = divmod(rows, self._ranks)
         begin = first_row + rank * share + min(rank, longer)
         return begin, begin + share + (rank < longer)
+
+
+def refuse_substitutes(sampler: str, planned: str, ops: Sequence[Op], on_error: str) -> None:
+    """Raises `InvalidArgument` if an option would put another sample, of another length, in the
+    place of one."""
+    for op in ops:
+        if isinstance(op, Filter):
+            raise InvalidArgument(
+                f"{op!r} beside sampler={sampler}(…): {planned} planned by the lengths of their samples, and what "
+                "takes the place of one that is passed over has another length; choose samples before, with "
+                "leat.Dataset.filter"
+            )
+    if on_error == "substitute":
+        raise InvalidArgument(
+            f'on_error="substitute" beside sampler={sampler}(…): {planned} planned by the lengths of their samples, '
+            'and what takes the place of a bad one has another length; give on_error="raise", and leave bad samples out '
+            "with leat.Dataset.filter"
+        )

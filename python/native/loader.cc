@@ -168,7 +168,7 @@ py::array_t<std::int64_t> mixed_documents(const py::dict& mix,
   if (options.composition == Composition::kPerSource) {
     raise_python(Error(ErrorCode::kInvalidArgument,
                        "composition=\"per_source\" gives whole steps to a "
-                       "source, and leat.Pack makes rows of all; give "
+                       "source, and rows have samples of all; give "
                        "\"random\" or \"stratified\""));
   }
   const auto order = value_or_raise(MixedOrder::make(

@@ -1,4 +1,4 @@
-"""Streams composed of mixes, schedules, filters and packing, for tests: which there are, and what each delivers."""
+"""Streams composed of mixes, schedules, filters, packing and balance, for tests, and what each delivers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import leat
 from small_datasets import tar_of, write
 
 BATCH = 192
-"""Samples of a step, or rows, over all ranks: 1, 2, 3, 4, 8 and 64 divide it."""
+"""Samples of a step, or rows, or micro-batches, over all ranks: 1, 2, 3, 4, 8 and 64 divide it."""
 WORLDS = (1, 2, 3, 4, 8)
 MANY = 64
 AT_ONCE = 4
@@ -33,10 +33,15 @@ AXES: dict[str, tuple[str, ...]] = {
     "mix": ("random", "stratified", "per_source", "nested", "repeat", "exhausted", "none"),
     "schedule": ("none", "stages", "ramp"),
     "filter": ("none", "columns", "seen", "both"),
-    "pack": ("none", "best_fit", "first_fit", "concat_then_split"),
+    "pack": ("none", "best_fit", "first_fit", "concat_then_split", "budget", "padded_budget"),
+    "balance": ("none", "attention", "tokens"),
     "shuffle": ("full", "block", "none"),
     "tail": ("drop", "pad"),
 }
+
+
+PACKS = ("best_fit", "first_fit", "concat_then_split")
+BUDGETS = ("budget", "padded_budget")
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,7 @@ class Composition:
     schedule: str = "none"
     filter: str = "none"
     pack: str = "none"
+    balance: str = "none"
     shuffle: str = "full"
     tail: str = "drop"
     seed: int = 0
@@ -56,17 +62,33 @@ class Composition:
         return "-".join([*(str(getattr(self, axis)) for axis in AXES), str(self.seed)])
 
     @property
+    def makes_rows(self) -> bool:
+        return self.pack in PACKS
+
+    @property
+    def has_budget(self) -> bool:
+        return self.pack in BUDGETS
+
+    @property
+    def has_sorted_steps(self) -> bool:
+        """Whether only the samples of a step are promised, and no order in it."""
+        return self.shuffle == "block" or self.balance != "none"
+
+    @property
     def is_possible(self) -> bool:
         """Whether a loader takes it."""
         has_weights = self.mix in ("random", "stratified", "per_source", "nested", "exhausted")
         return (
-            (self.pack == "none") != (self.data == "documents")
+            (self.makes_rows or self.has_budget or self.data != "documents")
+            and (not self.makes_rows or self.data == "documents")
             and (self.schedule == "none" or has_weights)
             # Windows are of shards; rows have no tail to pad, and no substitutes.
-            and (self.shuffle != "block" or self.data == "shards")
+            and (self.shuffle != "block" or (self.data == "shards" and self.pack == "none"))
             and (self.pack == "none" or (self.tail == "drop" and self.filter in ("none", "columns")))
             # A row has documents of all sources.
             and (self.pack == "none" or self.mix != "per_source")
+            # Samples are dealt by count unless something says how long they are.
+            and (self.balance == "none" or self.pack != "none")
         )
 
 
@@ -86,8 +108,8 @@ def compositions(count: int, seed: int) -> list[Composition]:
 
 
 def _values(composition: Composition) -> set[tuple[str, str]]:
-    """The things that it shows: pairs of values of the four axes that the promise names, and all values."""
-    named = [f"{axis}={getattr(composition, axis)}" for axis in ("mix", "schedule", "filter", "pack")]
+    """The things that it shows: pairs of values of the five axes that the promise names, and all values."""
+    named = [f"{axis}={getattr(composition, axis)}" for axis in ("mix", "schedule", "filter", "pack", "balance")]
     pairs = {(one, other) for one, other in itertools.combinations(named, 2)}
     return pairs | {(axis, getattr(composition, axis)) for axis in AXES}
 
@@ -160,15 +182,31 @@ class Streams:
             "global_batch_size": BATCH, "seed": composition.seed % 1000, "epochs": EPOCHS, "batch": "dict",
             "output": "numpy", "drop_last": "pad" if composition.tail == "pad" else True, "threads": 1, "memory": "16MiB",
         }  # fmt: skip
-        if composition.pack != "none":
-            pack = leat.Pack(ROW, method=composition.pack, adds=("segment_ids", "positions", "labels"))
+        balance = leat.Balance(composition.balance) if composition.balance != "none" else None
+        if composition.makes_rows:
+            adds = ("segment_ids", "positions", "labels")
+            pack = leat.Pack(ROW, method=composition.pack, adds=adds, balance=balance)
             usual |= {"sampler": pack, "shuffle": composition.shuffle != "none", "fields": ("tokens",)}
+        elif composition.has_budget:
+            budget = budget_of(composition, data, balance)
+            usual |= {"sampler": budget, "shuffle": composition.shuffle != "none", "ids": True}
         else:
             shuffles = {"full": "full", "block": leat.Shuffle("block", window=4), "none": False}
             usual |= {"shuffle": shuffles[composition.shuffle], "ids": True}
         if composition.filter in ("seen", "both"):
             usual |= {"ops": [leat.ops.Python(_padded, workers="threads"), leat.ops.Filter(_is_kept, workers="threads")]}
         return leat.Loader(data, **usual, **options)
+
+
+def budget_of(composition: Composition, data: leat.Dataset, balance: leat.Balance | None) -> leat.TokenBudget:
+    """Micro-batches of two samples and more."""
+    is_padded = composition.pack == "padded_budget"
+    if composition.data == "documents":
+        return leat.TokenBudget(64 + 16 * is_padded, padded=is_padded, buckets=[10, 25, 64] if is_padded else None,
+                                balance=balance)  # fmt: skip
+    lengths = data.lengths(_field(composition.data))
+    return leat.TokenBudget(100 + 60 * is_padded, lengths, padded=is_padded, buckets=[30, 100] if is_padded else None,
+                            balance=balance)  # fmt: skip
 
 
 def _field(data: str) -> str:
@@ -195,8 +233,8 @@ def rows_of(batch: dict[str, Any]) -> list[bytes]:
     """A digest of each row: its number, its bytes and whether it is padding."""
     if "index" not in batch:
         return [_digest(*(batch[name][row].tobytes() for name in batch)) for row in range(len(batch["tokens"]))]
-    (field,) = (name for name in ("data", "bin") if name in batch)
-    values = batch[field].tolist()
+    (field,) = (name for name in ("data", "bin", "tokens") if name in batch)
+    values = [row.tobytes() for row in batch[field]] if field == "tokens" else batch[field].tolist()
     beside = [batch[name] for name in ("index", "source", "valid") if name in batch]
     return [
         _digest(bytes(value), batch["key"][row].encode(), *(int(each[row]).to_bytes(8, "little") for each in beside))
@@ -237,7 +275,7 @@ def run(
     assert len({len(steps) for steps in found}) == 1, f"ranks have {[len(steps) for steps in found]} steps"
     assert all(each == states[0] for each in states), "ranks have different states"
     steps = [[row for rows in of_ranks for row in rows] for of_ranks in zip(*found)]
-    return Told(steps if composition.shuffle != "block" else [sorted(step) for step in steps], states[0])
+    return Told([sorted(step) for step in steps] if composition.has_sorted_steps else steps, states[0])
 
 
 def differs(one: Sequence[Sequence[bytes]], other: Sequence[Sequence[bytes]]) -> str:

@@ -1,4 +1,4 @@
-"""Mixes, schedules, filters and packing together: one stream, at any number of ranks and after any stop.
+"""Mixes, schedules, filters, packing and balance together: one stream, at any number of ranks and after any stop.
 
 The suite draws some compositions and stops each a few times. LEAT_COMPOSITIONS_STOPS=10 makes 200 stops of it,
 LEAT_COMPOSITIONS=400 draws more compositions, and LEAT_COMPOSITIONS_SEED others.
@@ -10,12 +10,14 @@ import json
 import os
 import pathlib
 import random
+import re
 import subprocess
+from dataclasses import replace
 
 import pytest
 
 import leat
-from compositions import AXES, MANY, WORLDS, Streams, compositions, differs, run
+from compositions import AXES, MANY, WORLDS, Composition, Streams, compositions, differs, run
 
 COUNT = int(os.environ.get("LEAT_COMPOSITIONS", "20"))
 SEED = int(os.environ.get("LEAT_COMPOSITIONS_SEED", "21"))
@@ -60,6 +62,32 @@ def test_any_number_of_ranks_and_any_stop_give_one_stream(streams, tmp_path, num
         assert len(json.dumps(begun.state)) <= MOST_STATE_BYTES
         assert begun.steps + rest.steps == whole.steps, said + differs(begun.steps + rest.steps, whole.steps)
         assert "the two runs saw one stream" in verify(tmp_path / "whole", log.parent)
+
+
+def impossible() -> list[tuple[Composition, str]]:
+    """Compositions that no loader can mean, each with words of the error."""
+    row = Composition(data="documents", pack="best_fit")
+    budget = Composition(pack="padded_budget", balance="tokens")
+    by_source = 'composition="per_source"'
+    found = [(replace(row, data=data), 'fields= names "tokens", but there are only') for data in ("objects", "shards")]
+    for each, unit in ((row, "rows"), (budget, "micro-batches")):
+        found += [(replace(each, filter=kind), f"{unit} are planned by") for kind in ("seen", "both")]
+        found += [(replace(each, tail="pad"), f"has {unit}"), (replace(each, mix="per_source"), by_source)]
+    return found
+
+
+@pytest.mark.parametrize(("composition", "said"), impossible(), ids=str)
+def test_what_cannot_be_meant_raises(streams, composition, said):
+    assert not composition.is_possible
+    with pytest.raises(leat.InvalidArgument, match=re.escape(said)):
+        streams.loader(composition, streams.data(composition), rank=0, world_size=1)
+
+
+def test_a_windowed_shuffle_of_a_budget_raises(streams):
+    shards = streams.sources("shards")["web"]
+    budget = leat.TokenBudget(100, shards.lengths("bin"))
+    with pytest.raises(leat.InvalidArgument, match="shuffle='block' and sampler= both say the order"):
+        leat.Loader(shards, shuffle="block", sampler=budget)
 
 
 def test_the_page_names_what_is_drawn():

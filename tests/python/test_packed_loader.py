@@ -199,7 +199,7 @@ def test_much_that_is_dropped_of_rows_is_warned_of(tmp_path, caplog):
     [
         ({"sampler": leat.Pack(8), "drop_last": "pad"}, "a step of leat.Pack has rows"),
         ({"sampler": leat.Pack(8), "shuffle": "block", "train": None}, "leat.Pack"),
-        ({"sampler": leat.Pack(8), "ops": [leat.ops.Filter(len)]}, "another length; choose documents before"),
+        ({"sampler": leat.Pack(8), "ops": [leat.ops.Filter(len)]}, "another length; choose samples before"),
         ({"sampler": leat.Pack(8), "on_error": "substitute"}, "what takes the place of a bad one has another length"),
     ],
 )

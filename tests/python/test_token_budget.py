@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import leat
-from leat.ops import Python
+from leat.ops import Filter, Python
 from small_datasets import write
 
 EOS = 0
@@ -168,6 +168,20 @@ def test_a_step_holds_one_bucket_and_padding_is_small(corpus):
     assert {40, 13, 5, 1} <= sizes  # 400 tokens of at most 10, 30, 80 and 201.
 
 
+def test_short_samples_that_fill_no_step_do_not_take_the_places_of_long_ones(tmp_path):
+    """In steps of the long ones they would need 23 steps more, with few tokens."""
+    rng = np.random.default_rng(1)
+    lengths = [*rng.integers(8, 11, 750), *rng.integers(90, 101, 160)]
+    tokens = [token for length in lengths for token in [*[7] * (length - 1), EOS]]
+    write(tmp_path / "a.bin", np.array(tokens, "<u2").tobytes())
+    corpus = leat.Dataset.tokens(tmp_path, dtype="uint16", seq_len=4096, eos=EOS)
+    budget = leat.TokenBudget(BUDGET, padded=True, buckets=[10, 100])
+    with load(corpus, budget, batch_size=8, epochs=1) as loader:
+        batches = [lengths_of(batch) for batch in loader]
+    assert len(batches) == 3 + 5
+    assert [len(set(lengths > 50)) for lengths in batches] == [1] * 8
+
+
 def test_micro_batches_of_a_batch_are_told(corpus):
     for balance in (None, leat.Balance(micro_batches=3)):
         budget = leat.TokenBudget(BUDGET, adds=("micro_batches",), balance=balance)
@@ -298,6 +312,8 @@ def test_wrong_arguments_are_named(options, said):
         ({"lengths": np.full(2000, -1)}, {}, "sample 0 has the length -1"),
         ({"buckets": [10, 20]}, {}, "the last bucket ends with 20"),
         ({}, {"drop_last": "pad"}, "a step of leat.TokenBudget has micro-batches"),
+        ({}, {"on_error": "substitute"}, "what takes the place of a bad one has another length"),
+        ({}, {"ops": [Filter(len)]}, "what takes the place of one that is passed over has another length"),
         ({}, {"shuffle": "block", "train": None}, "leat.TokenBudget"),
         ({"balance": leat.Balance(micro_batches=3)}, {"batch_size": 4}, "micro_batches=3, and a step has 4 micro-batches"),
     ],
