@@ -1,8 +1,8 @@
 """Whether the ranks of a job read the same data, dealt in the same way.
 
 Batches are the same only if catalogues are. If torch.distributed runs, the loader asks
-its store: the first rank to come writes the digest of its catalogue, its order, and how it deals
-samples to ranks; every other rank compares. That is a few messages each, nobody waits, and a
+its store: the first rank to come writes the digest of its catalogue, the versions of its objects,
+its order, and how it deals samples to ranks; every other rank compares. That is a few messages each, nobody waits, and a
 rank that makes no loader hangs nobody. Without it, a difference shows when a state
 saved by one rank is loaded by another.
 """
@@ -73,6 +73,36 @@ def compare_ranks(
             "Give all ranks the same seed=, batch_size=, shuffle=, drop_last= and train="
         )
     return store, f"{_made[url]}/{url}"
+
+
+def compare_versions(met: tuple[Any, str], url: str, versions: str | None) -> None:
+    """Raises `InvalidArgument` if another rank's listing has other versions of the same objects.
+
+    Their digests are equal then: an object was written anew between the two listings, with as many
+    bytes as before. One rank might deliver from its cache what the others can no longer read.
+
+    Replicas of a web server have ETags of their own, so a difference there is only warned of.
+
+    Args:
+        met: of `compare_ranks`.
+        versions: of the dataset; None if nobody knows them, and nothing is compared.
+    """
+    if versions is None:
+        return
+    store, name = met
+    if store.compare_set(f"leat/versions/{name}", "", versions).decode() == versions:
+        return
+    said = (
+        f"{shown(url)}: this rank's listing has other versions (ETags) of the same objects than another rank's: "
+        "some were written anew between the two listings"
+    )
+    if url.startswith(("http://", "https://")):
+        _log.warning("%s, or the ranks read replicas of one server", said)
+        return
+    raise InvalidArgument(
+        f"{said}. Start the job once more when nothing writes there; with refresh=\"never\", list on each node with "
+        f"`leat index {shown(url)} --refresh` first"
+    )
 
 
 class JobStore:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leat._agreement import compare_ranks
+from leat._agreement import compare_ranks, compare_versions
 from leat._lateness import Lateness, OwnWork
 from leat._opened import Opened
 from leat._place import Place
@@ -33,6 +33,7 @@ class AmongRanks:
         self._talk: Talk | None = None
         if self.met is None:
             return
+        compare_versions(self.met, opened.url, opened.versions())
         self._lateness = Lateness(opened.native, (process, processes), waits=not place.skips)
         pace = pace_of(opened.native, process, processes)
         topics: list[Topic] = [self._lateness] if pace is None else [self._lateness, pace]

@@ -96,6 +96,10 @@ class Opened:
         """The types of fields whose bytes are rows of numbers."""
         return {} if self._dataset is None else self._dataset._dtypes
 
+    def versions(self) -> str | None:
+        """Identifies the versions of the objects as they were listed; None where nobody knows them."""
+        return None if self._dataset is None else self._dataset._native.versions
+
     def state(self) -> dict[str, Any]:
         """The delivered position, and what it belongs to."""
         state = json.loads(self.native.state())

@@ -16,6 +16,7 @@
 #include "derivation.h"
 #include "errors.h"
 #include "interruptible.h"
+#include "leat/base/hash.h"
 #include "leat/dataset/derive.h"
 #include "leat/engine/list_url.h"
 #include "leat/engine/sources.h"
@@ -81,6 +82,31 @@ std::optional<std::tuple<std::string, std::uint64_t, std::uint64_t>> range_of(
 std::optional<std::int64_t> listed_at(const Dataset& dataset) {
   if (dataset.listed_at == std::chrono::sys_seconds()) return std::nullopt;
   return dataset.listed_at.time_since_epoch().count();
+}
+
+/// Beyond so many objects their ETags take too long to compare.
+constexpr std::uint64_t kMostVersions = 4'000'000;
+
+/// Identifies the versions that the objects of a bucket had as they were
+/// listed: their ETags, which the catalogue's digest leaves out. None if there
+/// are too many objects, or no ETags that every node would list: those of a
+/// folder are of a node's copy.
+std::optional<std::string> versions(const Dataset& dataset) {
+  const Catalogue& catalogue = *dataset.catalogue;
+  if (catalogue.etag_kind() == EtagKind::kNone ||
+      catalogue.etag_kind() == EtagKind::kFile ||
+      catalogue.objects() > kMostVersions) {
+    return std::nullopt;
+  }
+  const py::gil_scoped_release unlocked;
+  Hasher128 hasher;
+  for (std::uint64_t i = 0; i < catalogue.objects(); ++i) {
+    const ObjectView object =
+        catalogue.object(ObjectIndex{static_cast<std::uint32_t>(i)});
+    hasher.update(std::uint64_t{object.etag.size()});
+    hasher.update(as_bytes(object.etag));
+  }
+  return hasher.digest().hex();
 }
 
 std::optional<Dataset> earlier(const Dataset& now, const std::string& digest) {
@@ -463,6 +489,7 @@ void bind_dataset(py::module_& module) {
       .def_property_readonly(
           "digest",
           [](const Dataset& d) { return d.catalogue->digest().hex(); })
+      .def_property_readonly("versions", &versions)
       .def("key",
            [](const Dataset& d, std::uint64_t sample) {
              if (sample >= d.catalogue->samples()) {

@@ -13,6 +13,8 @@ import time
 
 import pytest
 
+import leat
+from leat import _agreement
 from small_datasets import write
 
 KEYS = 4_200  # Five pages.
@@ -181,6 +183,67 @@ def test_ranks_of_different_data_are_told(tmp_path, changes):
         (said,) = [err for rank, (_, err) in zip(ranks, told) if rank.returncode]
         assert "InvalidArgument" in said and "another rank has" in said
         assert "leat index" in said
+
+
+_RANK_OF_A_BUCKET = """
+import os, sys, torch.distributed, leat
+torch.distributed.init_process_group(
+    "gloo", init_method="file://" + sys.argv[2], rank=int(os.environ["RANK"]), world_size=2)
+store = {"endpoint_url": sys.argv[4], "no_sign_request": True}
+data = leat.Dataset(sys.argv[1], refresh=sys.argv[3], storage_options=store)
+with leat.Loader(data, global_batch_size=2, shuffle=True, batch="dict", output="numpy", fields=("data",)) as loader:
+    torch.distributed.barrier()
+    print(sorted(bytes(data) for batch in loader for data in batch["data"]))
+"""
+
+
+@pytest.mark.parametrize("refresh", ["never", "auto"])
+def test_nodes_that_listed_other_versions_of_one_object_are_told(tmp_path, serve, refresh):
+    """The object has as many bytes as before, so the digests of both listings are equal."""
+    pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+    folder, rendezvous = tmp_path / "data", tmp_path / "rendezvous"
+    for number in range(4):
+        write(folder / f"{number}.bin", b"old")
+    served = serve(folder)
+    place = [served.url, "--endpoint-url", served.bucket.url, "--no-sign-request"]
+    caches = [{**os.environ, "LEAT_CACHE_DIR": str(tmp_path / f"{rank}")} for rank in range(2)]
+    for cache in caches:
+        subprocess.run(["leat", "index", *place], check=True, capture_output=True, env=cache)
+        if cache is caches[0]:
+            write(folder / "2.bin", b"new")
+
+    launch = {"WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", _RANK_OF_A_BUCKET, served.url, rendezvous, refresh, served.bucket.url],
+            env={**cache, **launch, "RANK": f"{rank}"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for rank, cache in enumerate(caches)
+    ]  # fmt: skip
+    told = [rank.communicate(timeout=80) for rank in ranks]
+
+    if refresh == "auto":
+        assert [rank.returncode for rank in ranks] == [0, 0], told
+        assert "".join(out for out, _ in told).count("new") == 1
+    else:
+        refused = [err for _, err in told if "InvalidArgument" in err]
+        assert len(refused) == 1 and all(rank.returncode for rank in ranks), told
+        assert "other versions (ETags) of the same objects" in refused[0] and "leat index" in refused[0]
+
+
+def test_replicas_of_a_web_server_and_copies_of_a_folder_may_have_etags_of_their_own(folder, caplog):
+    distributed = pytest.importorskip("torch.distributed", reason="torch is not installed: pip install torch")
+    store = distributed.HashStore()
+    for versions in ("of one", "of one", None):
+        _agreement.compare_versions((store, "1"), "http://host/x", versions)
+    assert not caplog.records
+
+    _agreement.compare_versions((store, "1"), "http://host/x", "of another")
+
+    assert "replicas of one server" in caplog.text
+    with pytest.raises(leat.InvalidArgument, match="other versions"):
+        _agreement.compare_versions((store, "1"), "s3://b/x", "of another")
+    assert leat.Dataset(folder)._native.versions is None
 
 
 def test_without_local_rank_0_another_builds(folder, serve, tmp_path):
