@@ -105,6 +105,25 @@ def test_what_came_and_went_is_seen_and_said_once(folder, serve, fresh_cache, ca
     assert opened() == (4, 1) and changes(caplog) == []
 
 
+@pytest.mark.parametrize("command, counted", [("stat", lambda out: json.loads(out)["samples"]),
+                                              ("ls", lambda out: len(out.splitlines()))])  # fmt: skip
+def test_the_commands_see_what_came(folder, serve, fresh_cache, command, counted):
+    served = serve(folder)
+
+    def told() -> tuple[int, str]:
+        done = subprocess.run(
+            ["leat", command, served.url, "--json", "--endpoint-url", served.bucket.url, "--no-sign-request"],
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        return counted(done.stdout), done.stderr
+
+    assert told()[0] == told()[0] == 3
+    write(folder / "3.bin", b"x")
+
+    count, said = told()
+    assert count == 4 and "1 object was added and 0 removed" in said
+
+
 def test_an_object_that_was_written_anew_is_another(folder, serve, fresh_cache, caplog):
     served = serve(folder)
     leat.Dataset(served.url, **served.options)
