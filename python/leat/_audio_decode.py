@@ -1,4 +1,4 @@
-"""Sound decoded: a derived object has the segments of a run one behind the other, as a batch has them."""
+"""Sound decoded: a derived object has the segments of a run one after the other, as a batch has them."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ namespace {
 std::span<std::byte> bytes_in(const py::buffer_info& info) {
   if (info.ndim != 1 || info.itemsize != 1 || info.strides[0] != 1) {
     throw py::value_error(
-        "a batch must be writable bytes, one behind the "
+        "a batch must be writable bytes, one after the "
         "other");
   }
   return {static_cast<std::byte*>(info.ptr),

@@ -102,7 +102,7 @@ def test_patience_ends(objects, fresh_cache):
             with pytest.raises(leat.Unavailable, match="patience= bears longer outages"):
                 for _ in batches:
                     pass
-            assert 1 < time.monotonic() - began < 20
+            assert 1 < time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize("patience", [0, -1, "long", 10**9, True])

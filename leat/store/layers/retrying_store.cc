@@ -155,7 +155,10 @@ void RetryingStore::hear(const FlightRef& flight, Result<void> result) {
 void RetryingStore::back_off(const FlightRef& flight) {
   const TimePoint now = clock_.now();
   const TimePoint from = asked_wait(flight->last.error(), flight->trouble, now);
-  const TimePoint until = next_try(flight->trouble.attempts_made, now, from);
+  // Its turn may come long after its patience has ended.
+  const TimePoint until =
+      std::min(next_try(flight->trouble.attempts_made, now, from),
+               std::max(now, end_of(flight->last.error(), flight->trouble)));
   if (flight->request.observer != nullptr) {
     flight->request.observer->backs_off(now, until);
   }
@@ -205,6 +208,10 @@ void RetryingStore::go_on(const FlightRef& flight) {
   flight->on_close.reset();
   if (flight->stop.stop_requested() || closing_.stop_requested()) {
     return finish(flight, not_sent_again(flight->last.error()));
+  }
+  if (is_hopeless(flight->last.error(), flight->trouble)) {
+    Error last = flight->last.error();
+    return finish(flight, given_up(std::move(last), flight->trouble));
   }
   if (metrics_ != nullptr) metrics_->add(Metric::kStoreRetries, 1);
   send(flight);
@@ -305,6 +312,23 @@ bool RetryingStore::worth_another(const Error& error,
          now - trouble.failed <= patience_with(error, trouble);
 }
 
+/// The time after which it is not tried again, however few its attempts.
+TimePoint RetryingStore::end_of(const Error& error,
+                                const Trouble& trouble) const {
+  return policy_.options().max_attempts || patience_at_first(error)
+             ? TimePoint::max()
+             : trouble.failed + patience_with(error, trouble);
+}
+
+/// Its patience has ended, and no other read has had an answer meanwhile.
+bool RetryingStore::is_hopeless(const Error& error,
+                                const Trouble& trouble) const {
+  const TimePoint now = clock_.now();
+  if (now < end_of(error, trouble)) return false;
+  const MutexLock lock(mutex_);
+  return answered_at_ < trouble.failed && !is_answering(now);
+}
+
 /// One of many that fails while the others succeed will not be helped by time.
 Nanoseconds RetryingStore::patience_with(const Error& error,
                                          const Trouble& trouble) const {
@@ -382,7 +406,9 @@ auto RetryingStore::try_again(Call call, const std::stop_token& stop)
     }
     silence_->failed(result.error(), trouble.attempts_made);
     const TimePoint from = asked_wait(result.error(), trouble, now);
-    wait(next_try(trouble.attempts_made, now, from) - now, stop);
+    const TimePoint until = std::min(next_try(trouble.attempts_made, now, from),
+                                     end_of(result.error(), trouble));
+    wait(until - now, stop);
     if (stop.stop_requested()) return not_sent_again(result.error());
     if (metrics_ != nullptr) metrics_->add(Metric::kStoreRetries, 1);
   }

@@ -36,7 +36,7 @@ namespace leat {
 ///
 /// During an outage the reads that failed are tried in turns, so that their
 /// number does not multiply the requests. Each success after it wakes two of
-/// them.
+/// them. Those whose turn has not come when patience ends are not tried again.
 ///
 /// A request sent again carries `attempt` + 1. A write is repeated as a whole,
 /// which is safe since it replaces the whole object.
@@ -90,6 +90,8 @@ class RetryingStore final : public StoreWrapper {
   };
   bool worth_another(const Error& error, const Trouble& trouble) const;
   bool may_pass(ErrorCode code) const;
+  TimePoint end_of(const Error& error, const Trouble& trouble) const;
+  bool is_hopeless(const Error& error, const Trouble& trouble) const;
   Nanoseconds patience_with(const Error& error, const Trouble& trouble) const;
   std::optional<Nanoseconds> patience_at_first(const Error& error) const;
   /// The end of the wait that the service asks for after `error`; `now` if it

@@ -402,13 +402,14 @@ class OutageTest : public RetryingStoreTest {
     for (std::byte& byte : bytes_) {
       store_->read({.object = {.key = "k"}, .into = std::span(&byte, 1)}, {},
                    [this](const Result<void>& result) {
-                     if (result) ++answered;
+                     ++(result ? answered : given_up);
                    });
     }
   }
 
   std::atomic<bool> is_over = false;
   std::atomic<std::size_t> answered = 0;
+  std::atomic<std::size_t> given_up = 0;
   std::vector<std::byte> bytes_;
 };
 
@@ -422,6 +423,21 @@ TEST_F(OutageTest, TriesThoseThatFailedInTurnsWhileNothingSucceeds) {
   EXPECT_GE(faulty_->calls(), 205u);
   EXPECT_LE(faulty_->calls(), 240u);
   store_.reset();
+}
+
+TEST_F(OutageTest, ThoseWhoseTurnDoesNotComeEndWithTheirPatience) {
+  RetryOptions options{.base_backoff = microseconds(100),
+                       .tries_per_second = 20};
+  options.patience = std::chrono::milliseconds(300);
+  options.max_attempts.reset();
+  begin(options);
+  read_many(200);
+
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+
+  // Their turns alone would take ten seconds.
+  EXPECT_EQ(given_up, 200u);
+  EXPECT_LE(faulty_->calls(), 240u) << "they are not all tried again at once";
 }
 
 TEST_F(OutageTest, AFewReadsDoNotWaitForLong) {
