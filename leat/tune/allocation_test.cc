@@ -371,7 +371,7 @@ std::vector<double> best_of_grid(Objective objective, const NodeResources& node,
 }
 
 TEST(AllocationTest, OfAllTogetherItIsNearTheBestOfAGrid) {
-  constexpr int kCases = 60;
+  constexpr int kCases = 24;
   for (const Objective objective :
        {Objective::kThroughput, Objective::kFairness}) {
     double behind = 0;
