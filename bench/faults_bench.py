@@ -12,7 +12,7 @@ share of that rate which they reach, from the first request to the last.
 
 The third has the waits for a batch of 32 objects where first bytes come after lognormal times around 110 ms, and 2 % or
 none of them ten times later: with second requests, and with none. `wait_999_ms` is the time that one wait of a thousand
-exceeds, of all runs together. `more_gets` is the second requests for each read that was sent once.
+exceeds, of all runs together. `more_gets_percent` is the second requests for a hundred reads.
 
 The others read in threads of a process: boto3 (standard retries, 10 attempts), s3torchconnector and obstore (their
 defaults). A row is left out if its library is found neither here nor in build/peers:
@@ -309,7 +309,7 @@ def late(folder: pathlib.Path, count: int, runs: int, epochs: int, is_json: bool
                 "wait_50_ms": round(1000 * waits[len(waits) // 2], 1),
                 "wait_99_ms": round(1000 * waits[int(0.99 * len(waits))]),
                 "wait_999_ms": round(1000 * waits[int(0.999 * len(waits))]),
-                "more_gets": round(statistics.mean(more_gets), 4),
+                "more_gets_percent": round(100 * statistics.mean(more_gets), 2),
             })  # fmt: skip
     report("first bytes that are late", rows, is_json)
 

@@ -171,7 +171,7 @@ def tell_faults(rows: Rows) -> str:
         heads = {"way": "", "of_limit": "of the limit", "refused": "refusals for a good GET", "content": "content"}
         return "Each rank is a process. The time begins with the first request, before anybody knows the limit.\n\n" + table(told, heads)
     heads = {"late": "ten times late", "second_requests": "second requests", "wait_50_ms": "half of the waits, ms",
-             "wait_99_ms": "1 of 100, ms", "wait_999_ms": "1 of 1,000, ms", "more_gets": "second requests for a first"}  # fmt: skip
+             "wait_99_ms": "1 of 100, ms", "wait_999_ms": "1 of 1,000, ms", "more_gets_percent": "second requests for 100 reads"}  # fmt: skip
     return (
         "First bytes come after lognormal times around 110 ms. The waits are those of a training of 80 ms a step for batches of 32 "
         "objects. *None* is a loader with `no_hedge`.\n\n" + table(rows, heads)
