@@ -57,10 +57,10 @@ class SwellingOrder(RowOrder):
         return self._run_of(int(np.searchsorted(self._ends, position, side="right")), rank)
 
     def _steps_to_deal(self, balance, first_row):
-        raise NotImplementedError
+        raise AssertionError("it has no balance, which alone deals steps")
 
     def _positions_of(self, deal):
-        raise NotImplementedError
+        raise AssertionError("it has no balance, which alone deals steps")
 
 
 class InSwells(Arrangement):

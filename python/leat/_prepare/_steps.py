@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import subprocess
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -30,7 +31,7 @@ from leat.errors import Corrupt, Error, InvalidArgument, Unavailable
 _LOOKERS = 16
 
 
-class Step:
+class Step(ABC):
     """A step of a flow, as one process sees it."""
 
     def __init__(self, flow: Flow, state: State, number: int) -> None:
@@ -71,13 +72,9 @@ class Step:
         """The number of units."""
         return 1
 
+    @abstractmethod
     def do(self, unit: int) -> None:
         """Does a unit, and notes it."""
-        self.state.write(self.note_of(unit), self.done(unit))
-
-    def done(self, unit: int) -> dict[str, Any]:
-        """Does a unit; what the note says."""
-        raise NotImplementedError
 
     def end(self) -> dict[str, Any]:
         """Ends the step."""
@@ -102,7 +99,18 @@ class Step:
         return json.loads(ended.stdout)
 
 
-class Index(Step):
+class NotedStep(Step):
+    """A step whose units say themselves what their notes say."""
+
+    def do(self, unit: int) -> None:
+        self.state.write(self.note_of(unit), self.done(unit))
+
+    @abstractmethod
+    def done(self, unit: int) -> dict[str, Any]:
+        """Does a unit; what the note says."""
+
+
+class Index(NotedStep):
     """Makes the catalogue; puts it beside the data where asked."""
 
     def done(self, unit: int) -> dict[str, Any]:
@@ -112,7 +120,7 @@ class Index(Step):
         return {"digest": self.dataset.digest, "samples": len(self.dataset), "bytes": self.dataset.nbytes}
 
 
-class Verify(Step):
+class Verify(NotedStep):
     """Reads every byte once: objects that are not as the catalogue says, and damaged shards, fail."""
 
     @cached_property
@@ -193,7 +201,7 @@ class Pack(Step):
         return {**told, "sha256": [shards[number]["sha256"] for number in range(self.count())]}
 
 
-class Warm(Step):
+class Warm(NotedStep):
     """Fills the cache on a disk of this machine, as `leat warm` does."""
 
     def done(self, unit: int) -> dict[str, Any]:
