@@ -204,15 +204,10 @@ def table(found: list[dict[str, Any]]) -> str:
 PAGE = """# The ops of pictures, torchvision's, and their cost
 
 Names, parameters and random distributions are those of torchvision's `transforms.v2`. Pixels equal those that it makes
-of Pillow's images, byte for byte, except for a bilinear or bicubic warp, a blur and `AugMix`, which are within one
-level (a bicubic warp in a few bytes of a million). If torchvision's two backends differ, Leat follows Pillow's:
-`AugMix` mixes Pillow's parts, while torchvision's mixes those of a tensor. `Letterbox` is ours. All parameters: `leat
-ops`, or `help(leat.ops.RandomAffine)`.
-
-An op behind a bilinear warp, a blur or `AugMix` can widen that level. With `"bilinear"`, 200 draws each,
-`TrivialAugmentWide` and AutoAugment's policy for CIFAR-10 stayed within one level. Further away were 0.02 % of the
-bytes of `RandAugment(3, 14)`, by at most 6 levels; 0.05 % of those of AutoAugment's policy for ImageNet, by at most 22,
-behind equalize; and 0.4 % of those of its policy for SVHN, by at most 84, where it solarizes what it sheared.
+of Pillow's images, byte for byte, except for a blur and `AugMix`, which are within one level. An op after these two can
+widen that level. If torchvision's two backends differ, Leat follows Pillow's: `AugMix` mixes Pillow's parts, while
+torchvision's mixes those of a tensor. `Letterbox` is ours. All parameters: `leat ops`, or
+`help(leat.ops.RandomAffine)`.
 
 - Ops that turn, move or shear take `"nearest"`, `"bilinear"` and `"bicubic"`.
 - `RandomErasing` works on the delivered array behind `Normalize` or `Cast`, and on bytes before them.

@@ -58,13 +58,12 @@ def cases(mode: str = "RGB"):
         yield sample, pictures[sample % len(SIZES)], files[sample % len(SIZES)]
 
 
-def compare(ops, most: int = 0, mode: str = "RGB", share: float = 0.0, beyond: float = 0.0, **options) -> list[dict]:
+def compare(ops, most: int = 0, mode: str = "RGB", share: float = 0.0, **options) -> list[dict]:
     """Every picture through the ops and, at what they drew, through torchvision: no byte
-    more than `most` levels away, at most a share of them at all, and at most the share
-    `beyond` more than one level. Returns the draws."""
+    more than `most` levels away, and at most a share of them at all. Returns the draws."""
     chain = hwc(*ops, mode=mode)
     all_drawn = []
-    different = further = total = 0
+    different = total = 0
     for sample, image, data in cases(mode):
         drawn = chain.drawn(data, sample=sample)
         expected = image
@@ -73,11 +72,9 @@ def compare(ops, most: int = 0, mode: str = "RGB", share: float = 0.0, beyond: f
         distance = differences(chain(data, sample=sample), expected)
         assert distance.max() <= most, (sample, drawn)
         different += np.count_nonzero(distance)
-        further += np.count_nonzero(distance > 1)
         total += distance.size
         all_drawn += drawn
     assert most == 0 or different <= share * total, different / total
-    assert further <= beyond * total, further / total
     return all_drawn
 
 
@@ -120,9 +117,7 @@ def test_vertical_flips_among_crops_and_pads():
 def test_rotations_are_torchvisions(interpolation, mode):
     fill = (7, 90, 200) if mode == "RGB" else 7
     drawn = compare(
-        [RandomRotation(180, interpolation, fill=fill)],
-        most=1 if interpolation == "bilinear" else 0, share=0.1, mode=mode,
-        interpolation=MODES[interpolation], fill=fill,
+        [RandomRotation(180, interpolation, fill=fill)], mode=mode, interpolation=MODES[interpolation], fill=fill
     )
     spread([one["angle"] for one in drawn], -180, 180)
 
@@ -133,8 +128,7 @@ def test_quarter_turns_are_exact(degrees, interpolation):
     chain = hwc(RandomRotation((degrees, degrees), interpolation))
     image = picture(48, 48)
     expected = F.rotate(image, degrees, MODES[interpolation])
-    most = 1 if degrees == 45 and interpolation == "bilinear" else 0
-    assert differences(chain(encoded(image, "PNG")), expected).max() <= most
+    assert not differences(chain(encoded(image, "PNG")), expected).any()
 
 
 def test_rotations_around_a_point_and_expanded():
@@ -145,7 +139,7 @@ def test_rotations_around_a_point_and_expanded():
         angle = chain.drawn(data, sample=sample)[0]["angle"]
         turned = F.rotate(image, angle, MODES["bilinear"], expand=True, fill=40)
         expected = F.center_crop(turned, [70, 70])
-        assert differences(chain(data, sample=sample), expected).max() <= 1, angle
+        assert not differences(chain(data, sample=sample), expected).any(), angle
     for degrees in (0, 90, 180, 270):
         for size in SIZES:
             image = picture(*size)
@@ -163,10 +157,7 @@ def test_affines_are_torchvisions(interpolation, mode):
         (-30, 60), translate=(0.2, 0.4), scale=(0.5, 1.8), shear=(-20, 10, 5, 30),
         interpolation=interpolation, fill=77,
     )
-    drawn = compare(
-        [op], most=1 if interpolation == "bilinear" else 0, share=0.1, mode=mode,
-        interpolation=MODES[interpolation], fill=77,
-    )
+    drawn = compare([op], mode=mode, interpolation=MODES[interpolation], fill=77)
     spread([one["angle"] for one in drawn], -30, 60)
     spread([one["scale"] for one in drawn], 0.5, 1.8)
     spread([one["shear"][0] for one in drawn], -20, 10)
@@ -384,26 +375,18 @@ def test_noise_is_normal_and_of_bytes_is_refused():
 @pytest.mark.parametrize("mode", ["RGB", "L"])
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
 @pytest.mark.parametrize(
-    ("make", "most", "share", "beyond"),
+    "make",
     [
-        (lambda **style: TrivialAugmentWide(**style), 1, 0.0003, 0),
-        (lambda **style: AutoAugment("cifar10", **style), 1, 0.0013, 0),
-        (lambda **style: RandAugment(3, 14, **style), 6, 0.002, 0.0002),
-        (lambda **style: AutoAugment("imagenet", **style), 22, 0.002, 0.0005),
-        (lambda **style: AutoAugment("svhn", **style), 84, 0.025, 0.004),
+        lambda **style: TrivialAugmentWide(**style),
+        lambda **style: AutoAugment("cifar10", **style),
+        lambda **style: RandAugment(3, 14, **style),
+        lambda **style: AutoAugment("imagenet", **style),
+        lambda **style: AutoAugment("svhn", **style),
     ],
     ids=["trivial", "cifar10", "rand", "imagenet", "svhn"],
 )
-def test_augmentations_are_torchvisions(make, most, share, beyond, interpolation, mode):
-    """Exact, but for bilinear warps, which are within a level. A change behind a warp makes
-    more of that level: posterize and autocontrast a few, equalize as many as two levels of
-    its histogram lie apart, and solarize, where the level decides whether a byte is inverted,
-    the distance from a byte to its inverse. The bounds are what was measured, the shares
-    rounded up."""
-    op = make(interpolation=interpolation, fill=50)
-    if interpolation != "bilinear":
-        most, share, beyond = 0, 0, 0
-    compare([op], most, mode, share, beyond, interpolation=MODES[interpolation], fill=50)
+def test_augmentations_are_torchvisions(make, interpolation, mode):
+    compare([make(interpolation=interpolation, fill=50)], mode=mode, interpolation=MODES[interpolation], fill=50)
 
 
 def counted(op, samples: int = 3000) -> tuple[dict[str, list[float]], int]:

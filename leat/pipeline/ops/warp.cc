@@ -1,20 +1,33 @@
 #include "leat/pipeline/ops/warp.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <numbers>
 #include <vector>
 
-#include "leat/pipeline/ops/cubic_kernels.h"
+#include "leat/base/check.h"
+#include "leat/pipeline/ops/place_between.h"
+#include "leat/pipeline/ops/warp_kernels.h"
 
 namespace leat {
 namespace {
 
 double radians(double degrees) { return degrees * std::numbers::pi / 180; }
 
+/// As Python's round(value, 15): a product with 1e15 would be rounded before
+/// it. REQUIRES: |value| <= 1.
 double round_to_15_digits(double value) {
-  return std::nearbyint(value * 1e15) / 1e15;
+  std::array<char, 32> text;
+  const auto [end, failed] = std::to_chars(
+      text.data(), text.data() + text.size(), value, std::chars_format::fixed,
+      /*precision=*/15);
+  LEAT_CHECK(failed == std::errc());
+  double rounded = 0;
+  std::from_chars(text.data(), end, rounded);
+  return rounded;
 }
 
 void fill_pixels(const FillColour& fill, std::uint32_t count,
@@ -124,57 +137,26 @@ void scale_nearest(const ColourView& from, const AffineMatrix& m,
   }
 }
 
-constexpr int kFractionBits = 11;
-constexpr std::int32_t kOne = 1 << kFractionBits;
+/// The value that lies `part` of the way from `a` to `b`, in Pillow's order.
+double linear(double a, double b, double part) { return a + (b - a) * part; }
 
-/// The pixels left of and above a place, and how far it is from their middles.
-struct Between {
-  std::int32_t x = 0;
-  std::int32_t y = 0;
-  std::int32_t part_x = 0;  ///< For kOne.
-  std::int32_t part_y = 0;
-};
-
-/// REQUIRES: at_x and at_y are not negative. Then a cast rounds down.
-Between between(double at_x, double at_y) {
-  const auto x = static_cast<std::int32_t>(at_x + 0.5) - 1;
-  const auto y = static_cast<std::int32_t>(at_y + 0.5) - 1;
-  return {x, y, static_cast<std::int32_t>((at_x - 0.5 - x) * kOne),
-          static_cast<std::int32_t>((at_y - 0.5 - y) * kOne)};
-}
-
-/// Blends two pixels of two rows: weights of 11 bits, and cut off like Pillow,
-/// not rounded.
-template <std::uint32_t kChannels>
-void blend_four(const std::uint8_t* upper, const std::uint8_t* lower,
-                std::size_t to_next, const Between& place, std::uint8_t* into) {
-  const std::int32_t left = kOne - place.part_x;
-  const std::int32_t top = kOne - place.part_y;
-  for (std::size_t c = 0; c < kChannels; ++c) {
-    const std::int32_t above =
-        upper[c] * left + upper[to_next + c] * place.part_x;
-    const std::int32_t below =
-        lower[c] * left + lower[to_next + c] * place.part_x;
-    into[c] = static_cast<std::uint8_t>((above * top + below * place.part_y) >>
-                                        (2 * kFractionBits));
-  }
-}
-
-/// At the border the outer pixels count twice.
-template <std::uint32_t kChannels>
-void put_between(const ColourView& from, const Between& place,
-                 std::uint8_t* into) {
-  const auto last_x = static_cast<std::int32_t>(from.width) - 1;
-  const auto last_y = static_cast<std::int32_t>(from.height) - 1;
-  const std::int32_t x = std::max(place.x, 0);
-  const std::int32_t y = std::max(place.y, 0);
-  const std::uint8_t* upper = from.data +
-                              static_cast<std::size_t>(y) * from.stride_bytes +
-                              static_cast<std::size_t>(x) * kChannels;
-  const std::size_t down =
-      place.y >= 0 && place.y < last_y ? from.stride_bytes : 0;
-  const std::size_t right = place.x >= 0 && place.x < last_x ? kChannels : 0;
-  blend_four<kChannels>(upper, upper + down, right, place, into);
+/// In grey. Four pixels count, cut off like Pillow, not rounded; those of the
+/// border also for what lies beyond it.
+void put_linear(const ColourView& from, double at_x, double at_y,
+                std::uint8_t* into) {
+  const PlaceBetween x(at_x);
+  const PlaceBetween y(at_y);
+  const auto value_of_row = [&](std::int64_t row) {
+    const auto clamped = std::clamp<std::int64_t>(row, 0, from.height - 1);
+    const std::uint8_t* bytes =
+        from.data + static_cast<std::size_t>(clamped) * from.stride_bytes;
+    const std::int64_t right =
+        std::min<std::int64_t>(x.before + 1, from.width - 1);
+    return linear(bytes[std::max<std::int64_t>(x.before, 0)], bytes[right],
+                  x.part);
+  };
+  *into = static_cast<std::uint8_t>(
+      linear(value_of_row(y.before), value_of_row(y.before + 1), y.part));
 }
 
 /// Keys' cubic with a = -1, as Pillow has it for transforms, in its order: what
@@ -190,11 +172,12 @@ double cubic(double a, double b, double c, double d, double part) {
 /// it.
 void put_cubic(const ColourView& from, double at_x, double at_y,
                std::uint8_t* into) {
-  // Not negative: a cast rounds down.
-  const auto x = static_cast<std::int64_t>(at_x + 0.5) - 1;
-  const auto y = static_cast<std::int64_t>(at_y + 0.5) - 1;
-  const double part_x = at_x - 0.5 - static_cast<double>(x);
-  const double part_y = at_y - 0.5 - static_cast<double>(y);
+  const PlaceBetween place_x(at_x);
+  const PlaceBetween place_y(at_y);
+  const std::int64_t x = place_x.before;
+  const std::int64_t y = place_y.before;
+  const double part_x = place_x.part;
+  const double part_y = place_y.part;
   const std::uint8_t* rows[4];
   std::size_t columns[4];
   for (std::int64_t i = 0; i < 4; ++i) {
@@ -213,13 +196,14 @@ void put_cubic(const ColourView& from, double at_x, double at_y,
   *into = static_cast<std::uint8_t>(std::clamp(value, 0.0, 255.0));
 }
 
-template <std::uint32_t kChannels, Interpolation kInterpolation>
+/// In grey.
+template <Interpolation kInterpolation>
 void warp_smoothly(const ColourView& from, const AffineMatrix& m,
                    const FillColour& fill, const ColourView& into) {
   for (std::uint32_t y = 0; y < into.height; ++y) {
     std::uint8_t* pixel = into.data + y * into.stride_bytes;
     const double middle_y = y + 0.5;
-    for (std::uint32_t x = 0; x < into.width; ++x, pixel += kChannels) {
+    for (std::uint32_t x = 0; x < into.width; ++x, ++pixel) {
       const double middle_x = x + 0.5;
       const double at_x = m[0] * middle_x + m[1] * middle_y + m[2];
       const double at_y = m[3] * middle_x + m[4] * middle_y + m[5];
@@ -227,10 +211,10 @@ void warp_smoothly(const ColourView& from, const AffineMatrix& m,
         if constexpr (kInterpolation == Interpolation::kBicubic) {
           put_cubic(from, at_x, at_y, pixel);
         } else {
-          put_between<kChannels>(from, between(at_x, at_y), pixel);
+          put_linear(from, at_x, at_y, pixel);
         }
       } else {
-        std::copy_n(fill.begin(), kChannels, pixel);
+        *pixel = fill[0];
       }
     }
   }
@@ -244,12 +228,14 @@ void warp_with(const ColourView& from, const AffineMatrix& matrix,
     if constexpr (kChannels == 3) {
       warp_cubic_rgb(from, matrix, fill, into);
     } else {
-      warp_smoothly<kChannels, Interpolation::kBicubic>(from, matrix, fill,
-                                                        into);
+      warp_smoothly<Interpolation::kBicubic>(from, matrix, fill, into);
     }
   } else if (interpolation == Interpolation::kBilinear) {
-    warp_smoothly<kChannels, Interpolation::kBilinear>(from, matrix, fill,
-                                                       into);
+    if constexpr (kChannels == 3) {
+      warp_linear_rgb(from, matrix, fill, into);
+    } else {
+      warp_smoothly<Interpolation::kBilinear>(from, matrix, fill, into);
+    }
   } else if (matrix[1] == 0 && matrix[3] == 0) {
     scale_nearest<kChannels>(from, matrix, fill, into);
   } else {

@@ -1,6 +1,6 @@
 // Affine warps: which pixel comes from where, and the loops that fetch it. The
-// matrices are torchvision's, the pixels Pillow's (Image.transform): with
-// nearest and bicubic byte for byte, with bilinear to within one level.
+// matrices are torchvision's, the pixels Pillow's (Image.transform), byte for
+// byte.
 #pragma once
 #include <array>
 #include <cstdint>
