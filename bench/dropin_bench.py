@@ -6,7 +6,7 @@ How to read it: `over_torch` is the rate over that of torch's DataLoader with th
 num_workers, and `over_best` over the best of torch's rows of the same case. `cpu_us` is
 CPU time an item, of all threads and processes, which a busy machine changes less.
 "gets" are boto3 GETs from a bucket that far away. A sweep of each case first finds
-torch's best number of workers: it goes on until its best is inside (64 is the most), and
+torch's best number of workers: it goes on until its best is inside (256 is the most), and
 that number stands beside. Every worker of torch's has 20 batches at least, or it would
 be timed while it starts and ends. `--as-before` adds rows of the yardstick that this bench
 had until then, with one busy worker of 2, and 8 of the best: 64 and 512 items in
@@ -43,7 +43,7 @@ BATCH = 64
 GETS_BATCH = 16  # For GETs: with 2 workers, 64 items at once.
 BATCHES_A_WORKER = 20
 QUICK_BATCHES = 2  # --quick: nobody looks at its figures.
-MOST_WORKERS = 64
+MOST_WORKERS = 256
 MOST_OPEN = 5120  # Tensors that torch's workers may hand over before copies are kept.
 KINDS = {"torch": torch.utils.data.DataLoader, "leat": leat.torch.DataLoader}
 Way = Callable[[], "dict[str, float]"]

@@ -107,7 +107,12 @@ Result<OpenedCatalogue> open_catalogue(const OpenedStore& store,
 
 std::function<void(const IndexProgress&)> shown_on(ProgressLine& line) {
   return [&line](const IndexProgress& now) {
-    if (now.shards_total == 0) {
+    if (now.bytes_total != 0) {
+      line.show({.what = "reading",
+                 .done = static_cast<double>(now.bytes_read) / 1e6,
+                 .all = static_cast<double>(now.bytes_total) / 1e6,
+                 .unit = "MB"});
+    } else if (now.shards_total == 0) {
       line.show({.what = "listing",
                  .done = static_cast<double>(now.objects),
                  .unit = "objects"});
@@ -154,6 +159,7 @@ nlohmann::ordered_json describe(std::string_view url,
           {"fields", std::move(fields)},
           {"classes", catalogue.classes()},
           {"digest", catalogue.digest().hex()},
+          {"checksums", catalogue.has_checksums()},
           {"catalogue",
            {{"source", to_string(opened.source)},
             {"location", opened.location},
@@ -175,6 +181,7 @@ void print_description(std::string_view url, const OpenedCatalogue& opened,
   row("fields", fields_for_people(catalogue.fields()));
   row("classes", classes_for_people(catalogue.classes()));
   row("digest", catalogue.digest().hex());
+  if (catalogue.has_checksums()) row("checksums", "CRC32C of each sample");
   row("catalogue",
       fmt::format("{} ({}, {})",
                   opened.location.empty() ? "in memory" : opened.location,

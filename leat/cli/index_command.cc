@@ -17,6 +17,7 @@ namespace {
 struct IndexFlags : CatalogueFlags {
   bool is_published = false;
   bool is_snapshot = false;
+  bool has_checksums = false;
   std::vector<std::string> classes;
   std::string inventory;
 };
@@ -49,6 +50,8 @@ Result<void> run_index(const IndexFlags& flags, CommandContext& context) {
   LEAT_TRY(const OpenedStore store, open_store(flags, context));
   LEAT_TRY(CatalogueOptions options, flags.refresh.catalogue_options());
   options.index.classes = flags.classes;
+  options.index.has_checksums = flags.has_checksums;
+  if (flags.has_checksums) options.refresh = Refresh::always();
   if (!flags.inventory.empty()) {
     options.refresh = Refresh::always();
     LEAT_TRY(options.index.objects,
@@ -81,6 +84,9 @@ std::function<Result<void>(CommandContext&)> add_index(CLI::App& app) {
                "list anew and keep the catalogue beside the data under its "
                "time, for as_of=")
       ->excludes(publish);
+  app.add_flag("--checksums", flags->has_checksums,
+               "read all data, and keep a checksum of each sample, with which "
+               "loaders compare what they read; implies --refresh");
   app.add_option("--classes", flags->classes,
                  "the classes that labels count, instead of the sorted folders")
       ->delimiter(',');

@@ -1,5 +1,6 @@
 #include "leat/dataset/catalogue_tables.h"
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 #include <utility>
@@ -63,6 +64,12 @@ std::uint64_t Catalogue::samples() const { return tables_->samples; }
 std::uint64_t Catalogue::objects() const { return tables_->objects; }
 Layout Catalogue::layout() const { return tables_->layout; }
 EtagKind Catalogue::etag_kind() const { return tables_->etag_kind; }
+bool Catalogue::has_checksums() const {
+  return tables_->has_checksums ||
+         std::ranges::any_of(tables_->parts, [](const CataloguePart& part) {
+           return part.from->has_checksums();
+         });
+}
 std::uint64_t Catalogue::total_bytes() const {
   if (tables_->total_bytes) return *tables_->total_bytes;
   std::uint64_t total = 0;
@@ -118,6 +125,18 @@ ByteRange Catalogue::range(std::size_t field, SampleId sample) const {
       unpack(load<PackedRange>(of.values + sample.value * kRangeBytes));
   // Only if ranges were not checked: object() must be safe to call with it.
   return range.object.value < tables_->objects ? range : ByteRange();
+}
+
+std::optional<std::uint32_t> Catalogue::checksum(std::size_t field,
+                                                 SampleId sample) const {
+  if (const auto* in = part_of(*tables_, field, FieldKind::kBytes, sample)) {
+    return in->from->checksum(in->fields[field], in->own(sample));
+  }
+  const CatalogueColumn& of = column(field, FieldKind::kBytes, sample);
+  if (of.checksums == nullptr) return std::nullopt;
+  const auto crc = load<std::uint32_t>(of.checksums + sample.value * 4);
+  return crc == catalogue_format::kNoChecksum ? std::nullopt
+                                              : std::optional(crc);
 }
 
 std::int64_t Catalogue::int64(std::size_t field, SampleId sample) const {

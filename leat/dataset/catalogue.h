@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -125,6 +126,8 @@ class Catalogue {
 
   /// The kind of store that the objects' ETags came from.
   EtagKind etag_kind() const;
+  /// True if checksums are kept of some samples.
+  bool has_checksums() const;
 
   /// The sample's name: the object's key if each object is a sample; within a
   /// shard, WebDataset's `__key__`.
@@ -133,6 +136,10 @@ class Catalogue {
 
   /// REQUIRES: sample < samples(), field < fields().size() and of that kind.
   ByteRange range(std::size_t field, SampleId sample) const;
+  /// The CRC32C of a byte field's value; nullopt if none is kept.
+  /// REQUIRES: as range().
+  std::optional<std::uint32_t> checksum(std::size_t field,
+                                        SampleId sample) const;
   std::int64_t int64(std::size_t field, SampleId sample) const;
   double float64(std::size_t field, SampleId sample) const;
   std::string_view string(std::size_t field, SampleId sample) const;

@@ -23,6 +23,8 @@ inline constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 40;
 inline constexpr std::uint64_t kMostObjects = ByteRange::kMissing;
 inline constexpr std::uint64_t kMostRange = std::uint64_t{1} << 48;
 inline constexpr std::size_t kRangeBytes = 16;
+/// A value whose CRC32C is this number has none.
+inline constexpr std::uint32_t kNoChecksum = 0;
 
 /// The place of the samples' keys.
 enum class SampleKeys : std::uint8_t {
@@ -43,7 +45,7 @@ struct Header {
   std::uint8_t layout;
   std::uint8_t etag_kind;
   std::uint8_t sample_keys;
-  std::uint8_t reserved;
+  std::uint8_t has_checksums;  ///< 0 or 1.
   std::uint32_t crc;  ///< CRC32C of all before it, then of the section table.
 };
 static_assert(sizeof(Header) == 64);
@@ -66,10 +68,11 @@ enum class SectionKind : std::uint32_t {
   kFloat64,
   kStringEnds,
   kStringText,
+  kChecksums,  ///< After each kRanges, if has_checksums.
 };
 
 constexpr std::string_view to_string(SectionKind kind) {
-  constexpr std::array<std::string_view, 15> kNames = {"?",
+  constexpr std::array<std::string_view, 16> kNames = {"?",
                                                        "fields",
                                                        "classes",
                                                        "object sizes",
@@ -83,7 +86,8 @@ constexpr std::string_view to_string(SectionKind kind) {
                                                        "int64",
                                                        "float64",
                                                        "string ends",
-                                                       "string text"};
+                                                       "string text",
+                                                       "checksums"};
   const auto index = static_cast<std::size_t>(kind);
   return index < kNames.size() ? kNames[index] : kNames[0];
 }

@@ -73,6 +73,13 @@ bool fits_float(std::uint64_t word) {
   return std::bit_cast<std::uint64_t>(static_cast<double>(narrow)) == word;
 }
 
+/// The same data has different ETags in another store, and may be listed with
+/// or without checksums.
+bool identifies_data(SectionKind kind) {
+  return kind != SectionKind::kEtagEnds && kind != SectionKind::kEtagText &&
+         kind != SectionKind::kChecksums;
+}
+
 float to_float(std::uint64_t word) {
   return static_cast<float>(std::bit_cast<double>(word));
 }
@@ -156,10 +163,16 @@ void CatalogueLayout::add_column(std::size_t field) {
   const CatalogueWriter::Column& column = writer_.columns_[field];
   switch (writer_.fields_[field].kind) {
     case FieldKind::kBytes:
-      return add(SectionKind::kRanges, field, kRangeBytes,
-                 column.words.size() * 8, [&](std::span<std::byte> into) {
-                   write_as<std::uint64_t>(column.words, into,
-                                           [](auto word) { return word; });
+      add(SectionKind::kRanges, field, kRangeBytes, column.words.size() * 8,
+          [&](std::span<std::byte> into) {
+            write_as<std::uint64_t>(column.words, into,
+                                    [](auto word) { return word; });
+          });
+      if (!writer_.has_checksums_) return;
+      return add(SectionKind::kChecksums, field, 4, column.checksums.size() * 4,
+                 [&](std::span<std::byte> into) {
+                   copy(as_text(std::as_bytes(std::span(column.checksums))),
+                        into);
                  });
     case FieldKind::kInt64:
       return add_int64(field, column.words);
@@ -207,6 +220,7 @@ Header CatalogueLayout::header(std::uint64_t file_bytes) const {
   header.etag_kind = static_cast<std::uint8_t>(writer_.etag_kind_);
   header.sample_keys = static_cast<std::uint8_t>(
       writer_.own_keys_ ? SampleKeys::kOwn : SampleKeys::kOfObjects);
+  header.has_checksums = writer_.has_checksums_ ? 1 : 0;
   return header;
 }
 
@@ -227,10 +241,7 @@ Buffer CatalogueLayout::write() const {
     entry.crc = crc32c(bytes);
     std::memcpy(file.data() + row, &entry, sizeof(entry));
     row += sizeof(entry);
-    if (entry.kind == static_cast<std::uint32_t>(SectionKind::kEtagEnds) ||
-        entry.kind == static_cast<std::uint32_t>(SectionKind::kEtagText)) {
-      continue;  // The same data has different ETags in another store.
-    }
+    if (!identifies_data(static_cast<SectionKind>(entry.kind))) continue;
     digest.update(entry.kind | std::uint64_t{entry.field} << 32);
     digest.update(entry.width);
     digest.update(entry.length);

@@ -248,7 +248,7 @@ Result<void> check_header(const Header& header) {
       header.layout > static_cast<std::uint8_t>(Layout::kShards) ||
       header.etag_kind > static_cast<std::uint8_t>(EtagKind::kOther) ||
       header.sample_keys > static_cast<std::uint8_t>(SampleKeys::kOwn) ||
-      header.reserved != 0) {
+      header.has_checksums > 1) {
     return corrupt("the header holds a value that cannot be");
   }
   const bool own_keys =
@@ -347,6 +347,12 @@ Result<void> read_column(SectionReader& sections, std::size_t field,
   switch (tables.fields[field].kind) {
     case FieldKind::kBytes: {
       LEAT_TRY(values, take_ranges(sections, field, tables));
+      if (tables.has_checksums) {
+        LEAT_TRY(const Section checksums,
+                 sections.take_values(SectionKind::kChecksums, field,
+                                      tables.samples, {4}));
+        column.checksums = checksums.bytes.data();
+      }
       break;
     }
     case FieldKind::kInt64: {
@@ -398,6 +404,7 @@ Result<Catalogue> Catalogue::open(std::span<const std::byte> file,
   tables->digest = {.high = header.digest_high, .low = header.digest_low};
   tables->layout = static_cast<Layout>(header.layout);
   tables->etag_kind = static_cast<EtagKind>(header.etag_kind);
+  tables->has_checksums = header.has_checksums != 0;
 
   SectionReader sections(file, header.sections, checks);
   LEAT_TRY_VOID(read_names(sections, *tables));

@@ -11,6 +11,7 @@
 
 #include "leat/base/buffer.h"
 #include "leat/dataset/catalogue_writer.h"
+#include "leat/dataset/derive.h"
 
 namespace leat {
 namespace {
@@ -302,6 +303,36 @@ TEST(KeyInStoreTest, JoinsWithOneSlash) {
   EXPECT_EQ(key_in_store("a/b", "c.jpg"), "a/b/c.jpg");
   EXPECT_EQ(key_in_store("a/b/", "c.jpg"), "a/b/c.jpg");
   EXPECT_EQ(key_in_store("", "c.jpg"), "c.jpg");
+}
+
+TEST(CatalogueTest, KeepsChecksumsWhichTheDigestLeavesOut) {
+  const auto plain =
+      std::make_shared<const Catalogue>(must_open(cats_and_dogs()));
+  EXPECT_FALSE(plain->has_checksums());
+  EXPECT_EQ(plain->checksum(0, {1}), std::nullopt);
+
+  const auto checked = std::make_shared<const Catalogue>(
+      *open(*with_checksums(*plain, [](std::size_t field, SampleId sample) {
+        EXPECT_EQ(field, 0u);
+        return sample.value == 0 ? 0 : 0xfedcba98;
+      })));
+
+  EXPECT_TRUE(checked->has_checksums());
+  EXPECT_EQ(checked->checksum(0, {0}), std::nullopt) << "0 says that none is";
+  EXPECT_EQ(checked->checksum(0, {1}), 0xfedcba98);
+  EXPECT_EQ(checked->digest(), plain->digest());
+  EXPECT_EQ(checked->key({1}), "dog/b.jpg");
+  EXPECT_EQ(checked->int64(1, {1}), 1);
+
+  const Catalogue chosen =
+      *open(*select_samples(*checked, std::vector<SampleId>{{1}, {0}}));
+  EXPECT_EQ(chosen.checksum(0, {0}), 0xfedcba98);
+  EXPECT_EQ(chosen.checksum(0, {1}), std::nullopt);
+  const std::vector<std::shared_ptr<const Catalogue>> parts = {plain, checked};
+  const Catalogue joined = *join_catalogues(parts);
+  EXPECT_TRUE(joined.has_checksums());
+  EXPECT_EQ(joined.checksum(0, {1}), std::nullopt);
+  EXPECT_EQ(joined.checksum(0, {3}), 0xfedcba98);
 }
 
 }  // namespace

@@ -83,6 +83,7 @@ SampleId CatalogueWriter::add_sample(std::string_view key) {
       case FieldKind::kBytes:
         column.words.push_back(kMissingRange.low);
         column.words.push_back(kMissingRange.high);
+        if (has_checksums_) column.checksums.push_back(0);
         break;
       case FieldKind::kInt64:
       case FieldKind::kFloat64:
@@ -114,6 +115,12 @@ void CatalogueWriter::set_range(std::size_t field, const ByteRange& range) {
   const PackedRange packed = range.is_missing() ? kMissingRange : pack(range);
   high = packed.high;
   *(&high - 1) = packed.low;
+}
+
+void CatalogueWriter::set_checksum(std::size_t field, std::uint32_t crc) {
+  LEAT_CHECK(has_checksums_);
+  last_word(field, FieldKind::kBytes);
+  columns_[field].checksums.back() = crc;
 }
 
 void CatalogueWriter::set_int64(std::size_t field, std::int64_t value) {

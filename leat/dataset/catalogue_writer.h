@@ -45,6 +45,10 @@ class CatalogueWriter {
     classes_ = std::move(classes);
   }
 
+  /// Keeps checksums of byte fields, 0 unless they are set: none.
+  /// REQUIRES: no sample was added yet.
+  void keep_checksums() { has_checksums_ = true; }
+
   /// Samples added so far lack the field: no bytes, 0 or "".
   std::size_t add_field(FieldSpec spec);
   const std::vector<FieldSpec>& fields() const { return fields_; }
@@ -60,6 +64,8 @@ class CatalogueWriter {
   /// Sets a field of the sample that was added last.
   /// REQUIRES: there is a sample, and the field has that kind.
   void set_range(std::size_t field, const ByteRange& range);
+  /// Its CRC32C. REQUIRES: keep_checksums().
+  void set_checksum(std::size_t field, std::uint32_t crc);
   void set_int64(std::size_t field, std::int64_t value);
   void set_float64(std::size_t field, double value);
   void set_string(std::size_t field, std::string_view value);
@@ -77,6 +83,7 @@ class CatalogueWriter {
     /// text.
     std::vector<std::uint64_t> words;
     std::string text;
+    std::vector<std::uint32_t> checksums;  ///< Per sample, or empty.
   };
   friend class CatalogueLayout;
 
@@ -86,6 +93,7 @@ class CatalogueWriter {
 
   const Layout layout_;
   const EtagKind etag_kind_;
+  bool has_checksums_ = false;
   std::vector<FieldSpec> fields_;
   std::vector<std::string> classes_;
   std::vector<std::uint64_t> object_sizes_;

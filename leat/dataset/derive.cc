@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "leat/base/check.h"
 #include "leat/base/hash.h"
@@ -15,8 +17,17 @@ constexpr std::uint32_t kNotTaken = ByteRange::kMissing;
 /// Appends samples of a catalogue to a writer that has the same fields.
 class Copier {
  public:
-  Copier(const Catalogue& from, CatalogueWriter& to)
-      : from_(from), to_(to), taken_(from.objects(), kNotTaken) {}
+  /// Without `checksum` none are kept.
+  Copier(const Catalogue& from, CatalogueWriter& to, ChecksumOf checksum)
+      : from_(from),
+        to_(to),
+        checksum_(std::move(checksum)),
+        taken_(from.objects(), kNotTaken) {}
+
+  /// The writer has all objects already, under the numbers they had.
+  void keep_numbers_of_objects() {
+    std::iota(taken_.begin(), taken_.end(), std::uint32_t{0});
+  }
 
   void copy(SampleId sample) {
     // Objects first: a sample named like its object stores no key.
@@ -49,7 +60,9 @@ class Copier {
   void copy_field(std::size_t field, SampleId sample, const ByteRange& range) {
     switch (to_.fields()[field].kind) {
       case FieldKind::kBytes:
-        return to_.set_range(field, range);
+        to_.set_range(field, range);
+        if (checksum_) to_.set_checksum(field, checksum_(field, sample));
+        return;
       case FieldKind::kInt64:
         return to_.set_int64(field, from_.int64(field, sample));
       case FieldKind::kFloat64:
@@ -61,19 +74,47 @@ class Copier {
 
   const Catalogue& from_;
   CatalogueWriter& to_;
+  const ChecksumOf checksum_;
   std::vector<std::uint32_t> taken_;  // By old object: the new one.
 };
+
+/// A writer for samples of `from`, with checksums if any are given.
+CatalogueWriter writer_like(const Catalogue& from, const ChecksumOf& checksum) {
+  CatalogueWriter writer(from.layout(), from.etag_kind());
+  writer.set_classes(from.classes());
+  if (checksum) writer.keep_checksums();
+  for (const FieldSpec& field : from.fields()) writer.add_field(field);
+  return writer;
+}
 
 }  // namespace
 
 Result<Buffer> select_samples(const Catalogue& from,
                               std::span<const SampleId> samples) {
-  CatalogueWriter writer(from.layout(), from.etag_kind());
-  writer.set_classes(from.classes());
-  for (const FieldSpec& field : from.fields()) writer.add_field(field);
-  Copier copier(from, writer);
+  ChecksumOf checksum;
+  if (from.has_checksums()) {
+    checksum = [&](std::size_t field, SampleId sample) {
+      return from.checksum(field, sample).value_or(0);
+    };
+  }
+  CatalogueWriter writer = writer_like(from, checksum);
+  Copier copier(from, writer, std::move(checksum));
   for (const SampleId sample : samples) {
     LEAT_CHECK(sample.value < from.samples());
+    copier.copy(sample);
+  }
+  return std::move(writer).finish();
+}
+
+Result<Buffer> with_checksums(const Catalogue& from,
+                              const ChecksumOf& checksum) {
+  CatalogueWriter writer = writer_like(from, checksum);
+  for (std::uint64_t i = 0; i < from.objects(); ++i) {
+    writer.add_object(from.object({static_cast<std::uint32_t>(i)}));
+  }
+  Copier copier(from, writer, checksum);
+  copier.keep_numbers_of_objects();
+  for (SampleId sample; sample.value < from.samples(); ++sample.value) {
     copier.copy(sample);
   }
   return std::move(writer).finish();

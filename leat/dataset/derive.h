@@ -22,6 +22,13 @@ namespace leat {
 Result<Buffer> select_samples(const Catalogue& from,
                               std::span<const SampleId> samples);
 
+/// The CRC32C of a byte field's value; 0: none is kept.
+using ChecksumOf = std::function<std::uint32_t(std::size_t, SampleId)>;
+
+/// The same catalogue, with these checksums. Takes O(samples).
+Result<Buffer> with_checksums(const Catalogue& from,
+                              const ChecksumOf& checksum);
+
 /// The prefix that a joined catalogue puts before the object keys of its part
 /// `part`: "2/".
 std::string joined_prefix(std::size_t part);

@@ -8,6 +8,7 @@
 
 #include "leat/dataset/catalogue_writer.h"
 #include "leat/index/build_shards.h"
+#include "leat/index/checksums.h"
 #include "leat/index/companions.h"
 #include "leat/index/folder_layout.h"
 #include "leat/index/listing.h"
@@ -137,6 +138,15 @@ Result<BuiltCatalogue> build_catalogue(Store& store, std::string_view prefix,
                                        const IndexOptions& options,
                                        const std::stop_token& stop) {
   Result<BuiltCatalogue> built = build(store, prefix, options, stop);
+  if (built && options.has_checksums) {
+    auto bytes =
+        add_checksums(store, prefix, std::move(built->bytes), options, stop);
+    if (bytes) {
+      built->bytes = *std::move(bytes);
+    } else {
+      built = std::move(bytes).error();
+    }
+  }
   if (!built) {
     return std::move(built).error().while_doing(
         fmt::format("indexing {}", store.url_of(prefix)));

@@ -22,6 +22,8 @@ struct IndexProgress {
   std::uint64_t shards_done = 0;   ///< Scanned so far.
   std::uint64_t shards_total = 0;  ///< 0 until the listing is complete.
   std::uint64_t samples = 0;       ///< Found so far.
+  std::uint64_t bytes_read = 0;    ///< For checksums, at the end.
+  std::uint64_t bytes_total = 0;   ///< 0 until the samples are known.
 };
 
 enum class EtagUse : std::uint8_t {
@@ -35,6 +37,8 @@ struct IndexOptions {
   /// The classes that labels count; empty: the sorted names of the top folders.
   std::vector<std::string> classes;
   EtagUse etags = EtagUse::kKeep;
+  /// Reads all data, and keeps a checksum of each sample's bytes.
+  bool has_checksums = false;
   /// Selects the objects to include.
   Selection selection;
   /// Returns the objects below the prefix, such as from read_inventory(), with

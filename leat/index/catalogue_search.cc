@@ -12,6 +12,7 @@
 #include "leat/index/catalogue_file.h"
 #include "leat/index/container.h"
 #include "leat/index/freshness.h"
+#include "leat/index/job_listing.h"
 #include "leat/index/selection.h"
 #include "leat/index/stat_all.h"
 #include "leat/runtime/log.h"
@@ -79,6 +80,21 @@ Result<bool> has_been_asked(const PublishedPlace& place,
   if (!*turn) return true;
   sought.turn.emplace(**std::move(turn));
   return false;
+}
+
+/// The catalogue that another node of the job has asked the store about;
+/// nullopt if this one has to.
+Result<MaybeOpened> asked_by_another_node(const PublishedPlace& place,
+                                          const std::stop_token& stop) {
+  if (place.job == nullptr) return MaybeOpened();
+  LEAT_TRY(MaybeOpened others,
+           place.job->take(place.store, place.prefix, place.path, stop));
+  if (others && place.path) {
+    write_seen(*place.path, {.seen = "another node",
+                             .catalogue = others->catalogue->digest().hex()});
+    note_asked(*place.path);
+  }
+  return others;
 }
 
 /// An inventory is what its URL and version say, and a listing what was seen.
@@ -320,6 +336,10 @@ Result<Sought> seek_catalogue(const PublishedPlace& place,
   }
   if (place.path) sought.before = catalogue_identity(*place.path);
   if (options.refresh.is_always()) return sought;
+  if (is_checked && !options.index.objects && !is_asked) {
+    LEAT_TRY(sought.good, asked_by_another_node(place, stop));
+    if (sought.good) return sought;
+  }
   LEAT_TRY(Candidates all, candidates_at(place, options, stop));
   if (is_asked) {
     sought.good = chosen_by_others(place, all);

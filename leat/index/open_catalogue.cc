@@ -10,6 +10,7 @@
 #include "leat/index/catalogue_lock.h"
 #include "leat/index/catalogue_search.h"
 #include "leat/index/freshness.h"
+#include "leat/index/job_listing.h"
 #include "leat/index/label_changes.h"
 #include "leat/index/published.h"
 #include "leat/runtime/launcher.h"
@@ -76,6 +77,11 @@ OpenedCatalogue keep(const BuiltCatalogue& built,
 Result<OpenedCatalogue> build_and_keep(const PublishedPlace& place,
                                        const CatalogueOptions& options,
                                        const std::stop_token& stop) {
+  if (place.job != nullptr) {
+    LEAT_TRY(MaybeOpened others,
+             place.job->take(place.store, place.prefix, place.path, stop));
+    if (others) return *std::move(others);
+  }
   LEAT_TRY(BuiltCatalogue built,
            options.make ? options.make()
                         : build_catalogue(place.store, place.prefix,
@@ -133,6 +139,20 @@ void note_change(std::string_view url, const Sought& sought,
   }
 }
 
+/// Whoever wanted checksums is told that samples go unchecked from now on.
+void note_lost_checksums(std::string_view url, const OpenedCatalogue& before,
+                         OpenedCatalogue& made) {
+  if (made.source != CatalogueSource::kBuilt ||
+      !before.catalogue->has_checksums() || made.catalogue->has_checksums()) {
+    return;
+  }
+  add_note(made.note,
+           fmt::format("{}: the catalogue that was listed now has no checksums "
+                       "of samples, and the former one had; `leat index {} "
+                       "--checksums` makes them again",
+                       url, url));
+}
+
 /// The catalogue that one made now takes the place of, whether or not the store
 /// was asked about it.
 MaybeOpened former_catalogue(const Sought& sought,
@@ -188,10 +208,18 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
                                       const std::stop_token& stop) {
   const auto path = kept_catalogue_path(identity, options.index.classes, env);
   const Launch launch = launch_of(env);
-  const PublishedPlace place{
-      .store = store, .prefix = prefix, .path = path, .launch = launch};
+  JobListing job(options.job.get(), store,
+                 cache_identity(identity, options.index.classes));
+  const PublishedPlace place{.store = store,
+                             .prefix = prefix,
+                             .path = path,
+                             .launch = launch,
+                             .job = &job};
   LEAT_TRY(Sought sought, seek_catalogue(place, options, stop));
-  if (sought.good) return kept_as(identity, *std::move(sought.good));
+  if (sought.good) {
+    job.give(*sought.good);
+    return kept_as(identity, *std::move(sought.good));
+  }
   if (!store.traits().can_list && !options.index.objects &&
       options.index.selection.is_usual()) {
     return cannot_list(store, prefix);
@@ -199,13 +227,17 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
   if (sought.outdated) keep_earlier(path, *sought.outdated);
   const MaybeOpened former = former_catalogue(sought, path, launch);
   LEAT_TRY(OpenedCatalogue made, build_once(place, options, sought, stop));
+  job.give(made);
   if (path) {
     // Without a look before it the note tells other ranks alone.
     write_seen(*path, {.seen = sought.seen.empty() ? "made" : sought.seen,
                        .catalogue = made.catalogue->digest().hex()});
     note_asked(*path);
   }
-  if (former) note_change(store.url_of(prefix), sought, *former, made);
+  if (former) {
+    note_change(store.url_of(prefix), sought, *former, made);
+    note_lost_checksums(store.url_of(prefix), *former, made);
+  }
   return kept_as(identity, std::move(made));
 }
 

@@ -20,6 +20,8 @@
 
 namespace leat {
 
+class ListingBoard;
+
 /// Makes the bytes of a catalogue. Blocks.
 using MakeCatalogue = std::function<Result<BuiltCatalogue>()>;
 
@@ -31,6 +33,8 @@ struct CatalogueOptions {
   /// Makes the catalogue in the place of build_catalogue(), of all objects that
   /// `index.selection` takes. May be empty.
   MakeCatalogue make = {};
+  /// The other nodes of the job, which then use one listing. May be null.
+  std::shared_ptr<ListingBoard> job = {};
 };
 
 /// The origin of a catalogue.
@@ -68,7 +72,9 @@ std::string published_key(std::string_view prefix);
 ///
 /// If many processes of a node find no catalogue, one makes it: the first to
 /// lock the cache's file, where local rank 0 has a head start. The others wait
-/// for it, and take over if it dies. Nothing is put beside the data.
+/// for it, and take over if it dies. With `options.job`, the nodes of a job do
+/// the same among each other (index/job_listing.h). Nothing is put beside the
+/// data.
 ///
 /// `identity` names the place for the cache: the URL, and the endpoint if it is
 /// not the usual one; no credentials. A cache that cannot be written causes a

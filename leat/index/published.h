@@ -12,6 +12,8 @@
 
 namespace leat {
 
+class JobListing;
+
 /// The facts that a search for a published catalogue needs.
 struct PublishedPlace {
   Store& store;
@@ -22,6 +24,8 @@ struct PublishedPlace {
   Launch launch;
   /// The key of the catalogue; empty: published_key().
   std::string key = {};
+  /// Asked before the store is, by one process of each node. May be null.
+  JobListing* job = nullptr;
 };
 
 /// Opens the catalogue beside the data; nullopt if there is none, or if

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,10 @@ class BatchWork : public std::enable_shared_from_this<BatchWork> {
   BatchSlots& slots() { return slots_; }
 
   /// Runs the row's ops and copies its numbers; on an executor thread.
-  /// REQUIRES: times.decoded has the time when that began.
-  Result<void> fill(SampleWork& sample, std::size_t thread);
+  /// Bytes that have not the catalogue's checksum are read again first, which
+  /// blocks. REQUIRES: times.decoded has the time when that began.
+  Result<void> fill(SampleWork& sample, std::size_t thread,
+                    const std::stop_token& stop);
 
   struct RowEnd {
     bool is_last;
@@ -82,6 +85,7 @@ class BatchWork : public std::enable_shared_from_this<BatchWork> {
   Batch batch;
 
  private:
+  Result<void> prove(SampleWork& sample, const std::stop_token& stop);
   Result<void> fill_field(SampleWork& sample, std::size_t field,
                           std::size_t thread);
   Result<void> fill_program(SampleWork& sample, std::size_t field,

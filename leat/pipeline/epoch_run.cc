@@ -49,7 +49,8 @@ void take_from_catalogue(const Catalogue& catalogue,
 }
 
 bool has_work_for_threads(const RunContext& context) {
-  return context.has_hashes || context.pieces != nullptr ||
+  return context.has_hashes || context.has_checksums ||
+         context.pieces != nullptr ||
          std::ranges::any_of(context.fields, &DeliveredField::has_ops);
 }
 
@@ -305,7 +306,8 @@ void EpochRun::run_ops(const BatchRef& batch, SampleWork& sample) {
   if (!needs_thread_) {
     // Copying a few numbers costs less than waking a thread for it.
     sample.times.decoded = SteadyClock().now();
-    if (Result<void> filled = batch->fill(sample, 0); !filled) {
+    if (Result<void> filled = batch->fill(sample, 0, stop_.get_token());
+        !filled) {
       sample.fail(std::move(filled).error());
     }
     end_row(batch, sample);
@@ -328,7 +330,9 @@ void EpochRun::submit(const BatchRef& batch, SampleWork& sample,
     if (stop_.stop_requested()) {
       sample.fail(cancelled());
     } else if (!sample.has_failed()) {
-      if (Result<void> filled = batch->fill(sample, turn.thread); !filled) {
+      if (Result<void> filled =
+              batch->fill(sample, turn.thread, stop_.get_token());
+          !filled) {
         sample.fail(std::move(filled).error());
       }
     }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "leat/pipeline/batch_work.h"
+#include "leat/pipeline/proven_bytes.h"
 #include "leat/pipeline/record_maker.h"
 
 namespace leat {
@@ -89,8 +90,27 @@ Result<void> BatchWork::fill_value(SampleWork& sample, std::size_t field,
   return {};
 }
 
-Result<void> BatchWork::fill(SampleWork& sample, std::size_t thread) {
+Result<void> BatchWork::prove(SampleWork& sample, const std::stop_token& stop) {
   const Catalogue& catalogue = context_.catalogue;
+  for (SampleWork::Fetched& fetched : sample.fetched) {
+    if (!sample.record_of(fetched.column).empty() ||
+        are_right(catalogue, fetched.column, sample.id, fetched.bytes)) {
+      continue;
+    }
+    context_.say_wrong_bytes(sample.id);
+    const ByteRange range = catalogue.range(fetched.column, sample.id);
+    LEAT_TRY(fetched.buffer,
+             read_proven(context_.store, context_.object_id(range.object),
+                         catalogue, fetched.column, sample.id, stop));
+    fetched.bytes = fetched.buffer.span();
+  }
+  return {};
+}
+
+Result<void> BatchWork::fill(SampleWork& sample, std::size_t thread,
+                             const std::stop_token& stop) {
+  const Catalogue& catalogue = context_.catalogue;
+  if (context_.has_checksums) LEAT_TRY_VOID(prove(sample, stop));
   RecordMaker maker(context_, slots_, random_of(sample), thread);
   for (SampleWork::Fetched& fetched : sample.fetched) {
     if (fetched.record_work != nullptr) maker.make(sample, fetched);

@@ -101,6 +101,8 @@ struct RunContext {
   ExcludedSamples& excluded;
   /// Set once the user knows that memory is short of pieces.
   std::atomic<bool>* said_no_room = nullptr;
+  /// Set once the user knows that bytes had not their checksum.
+  std::atomic<bool>* said_wrong_bytes = nullptr;
   /// Whether a sample can be read without its piece. A row of a Parquet file
   /// takes its whole row group to read.
   bool can_read_alone = true;
@@ -128,6 +130,8 @@ struct RunContext {
   OnError on_error = OnError::kRaise;
   bool has_hashes = true;
   bool checks_etags = true;
+  /// The catalogue has checksums of samples.
+  bool has_checksums = false;
 
   /// Called once for each range, since the result may change.
   std::uint32_t reads_for(std::uint64_t length_bytes) const {
@@ -138,6 +142,8 @@ struct RunContext {
   SampleId in_dataset(SampleId sample) const {
     return {first_sample + sample.value};
   }
+
+  void say_wrong_bytes(SampleId sample) const;
 
   ObjectId object_id(ObjectIndex object) const {
     const ObjectView view = catalogue.object(object);

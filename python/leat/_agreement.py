@@ -38,7 +38,7 @@ def compare_ranks(
     Returns the store and what tells this loader of all ranks from others; None where
     ranks have no store.
     """
-    store = _store(world_size) if world_size > 1 else None
+    store = job_store(world_size) if world_size > 1 else None
     if store is None:
         return None
     _made[""] += 1
@@ -128,7 +128,7 @@ class JobStore:
             return None
 
 
-def _store(world_size: int) -> Any | None:
+def job_store(world_size: int) -> Any | None:
     """The store that all these ranks share; None where there is none."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available():

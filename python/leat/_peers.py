@@ -17,7 +17,7 @@ import socket
 from typing import Any
 
 from leat import _native
-from leat._agreement import _store
+from leat._agreement import job_store
 from leat.errors import InvalidArgument, Unavailable
 
 # The server of this process, kept alive by this reference, and the names of all
@@ -45,7 +45,7 @@ def find_peers(world_size: int | None, memory: str | None) -> list[str]:
         return _names
     launched_size, local_rank, local_size = _native.launched()
     world_size = launched_size if world_size is None else world_size
-    store = _store(world_size) if world_size > 1 else None
+    store = job_store(world_size) if world_size > 1 else None
     if store is None and world_size > 1:
         raise InvalidArgument(
             'peers="auto" finds the other nodes through torch.distributed, which does '
@@ -78,7 +78,7 @@ def find_secret(world_size: int | None, are_ours: bool) -> str:
     world_size = _native.launched()[0] if world_size is None else world_size
     if world_size == 1:
         return _secret if are_ours else ""
-    store = _store(world_size)
+    store = job_store(world_size)
     if store is None:
         return ""
     return store.compare_set("leat/peer-secret", "", _secret).decode()

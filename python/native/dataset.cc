@@ -21,6 +21,7 @@
 #include "leat/engine/list_url.h"
 #include "leat/engine/sources.h"
 #include "leat/index/label_changes.h"
+#include "listing_board.h"
 
 namespace py = pybind11;
 
@@ -30,6 +31,7 @@ namespace {
 CatalogueOptions catalogue_options(const std::string& refresh) {
   CatalogueOptions options;
   options.refresh = value_or_raise(Refresh::parse(refresh));
+  options.job = listing_board();
   return options;
 }
 

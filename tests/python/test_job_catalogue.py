@@ -1,4 +1,4 @@
-"""A node lists its data once, however many processes a job has there."""
+"""A node lists its data once, however many processes a job has there; a job that torch joins, once for all nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import time
 import pytest
 
 import leat
-from leat import _agreement
+from leat import _agreement, _listing_board
 from small_datasets import write
 
 KEYS = 4_200  # Five pages.
@@ -183,6 +183,151 @@ def test_ranks_of_different_data_are_told(tmp_path, changes):
         (said,) = [err for rank, (_, err) in zip(ranks, told) if rank.returncode]
         assert "InvalidArgument" in said and "another rank has" in said
         assert "leat index" in said
+
+
+_RANK_OF_A_JOB = """
+import os, sys, torch.distributed, leat
+torch.distributed.init_process_group(
+    "gloo", init_method="file://" + sys.argv[2], rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"]))
+store = {"endpoint_url": sys.argv[3], "no_sign_request": True}
+for refresh in sys.argv[4:]:
+    data = leat.Dataset(sys.argv[1], refresh=refresh, storage_options=store)
+    print(len(data), data.digest, round(data.listed_at), flush=True)
+torch.distributed.barrier()
+"""
+
+
+class TorchJob(Job):
+    """The same, joined by torch.distributed."""
+
+    def __init__(self, served, caches: pathlib.Path, nodes: int, local: int, *refreshes: str, **environment):
+        super().__init__(served, caches, nodes, local, **environment)
+        self.refreshes, self.runs = refreshes, 0
+
+    def start(self, rank: int) -> subprocess.Popen:
+        node, local = divmod(rank, self.local)
+        launch = {"RANK": rank, "WORLD_SIZE": self.nodes * self.local, "LOCAL_RANK": local,
+                  "LOCAL_WORLD_SIZE": self.local, "LEAT_CACHE_DIR": self.caches / str(node)}
+        meeting = self.caches.parent / f"{self.caches.name}-meeting-{self.runs}"
+        return subprocess.Popen(
+            [sys.executable, "-c", _RANK_OF_A_JOB, self.served.url, meeting, self.served.bucket.url, *self.refreshes],
+            env={**os.environ, **{k: str(v) for k, v in launch.items()}, **self.environment},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def told(self) -> list[tuple[list[str], str]]:
+        """The lines of each rank, and what it logged."""
+        ranks = [self.start(rank) for rank in reversed(range(self.nodes * self.local))]
+        self.runs += 1
+        told = [rank.communicate(timeout=80) for rank in reversed(ranks)]
+        assert [rank.returncode for rank in ranks] == [0] * len(ranks), told
+        return [(out.splitlines(), err) for out, err in told]
+
+
+def test_nodes_that_torch_joins_list_once(folder, serve, tmp_path, alone):
+    pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+    served = serve(folder, latency="20ms")
+    job = TorchJob(served, tmp_path / "caches", 3, 1, "auto", "always")
+
+    told = job.told()
+
+    # One listing for "auto" and one for "always": each node would make six.
+    assert served.counters()["list"] <= 2 * (1.5 * alone + 2)
+    assert {line.split()[0] for lines, _ in told for line in lines} == {str(KEYS)}
+    assert len({tuple(lines) for lines, _ in told}) == 1  # The time of the listing, too.
+    # The others read a byte each, to know that they may.
+    assert served.counters()["get"] == 2 * 2
+    assert all(list((tmp_path / "caches" / f"{node}").rglob("*")) for node in range(3))
+    served.reset()
+    assert job.told()[0][0][0] == told[0][0][1]
+    assert served.counters()["list"] <= 2 + 1.5 * alone + 2  # A look, and "always".
+
+
+def test_data_that_changed_is_listed_again_once_for_nodes_that_kept_other_catalogues(serve, tmp_path):
+    pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+    folder = tmp_path / "data"
+    write(folder / "0.bin", b"x")
+    served = serve(folder)
+    place = [served.url, "--endpoint-url", served.bucket.url, "--no-sign-request"]
+    for node in range(2):
+        environment = {**os.environ, "LEAT_CACHE_DIR": str(tmp_path / "caches" / str(node))}
+        subprocess.run(["leat", "index", *place], check=True, capture_output=True, env=environment)
+        write(folder / f"{node + 1}.bin", b"x")  # Node 0 knows one object, node 1 two, and there are three.
+        for kept in (tmp_path / "caches" / str(node)).rglob("*"):
+            os.utime(kept, (time.time() - 3600,) * 2)
+
+    told = TorchJob(served, tmp_path / "caches", 2, 1, "auto").told()
+
+    assert [lines[0].split()[0] for lines, _ in told] == ["3", "3"]
+    assert [("listed again" in err) for _, err in told].count(True) == 1
+
+
+@pytest.fixture
+def board():
+    """Makes the boards of processes that share a store."""
+    distributed = pytest.importorskip("torch.distributed", reason="torch is not installed: pip install torch")
+    store = distributed.HashStore()
+    return lambda: _listing_board.ListingBoard(store, seconds_to_die=0.5)
+
+
+def never() -> bool:
+    return False
+
+
+def test_a_posted_catalogue_arrives_whole_in_blocks(board, monkeypatch):
+    monkeypatch.setattr(_listing_board, "_BLOCK_BYTES", 1000)
+    data = os.urandom(10_500)
+    one, other = board(), board()
+    assert one.take_turn("o", never) == ("this", "", 0, 0)
+
+    one.post("o", "digest", 17, data)
+
+    assert other.take_turn("o", never) == ("other", "digest", len(data), 17)
+    assert other.fetch("o") == data
+
+
+def test_a_catalogue_too_large_for_the_store_is_told_of_and_not_sent(board, monkeypatch):
+    monkeypatch.setattr(_listing_board, "MOST_BYTES", 100)
+    one, other = board(), board()
+    one.take_turn("o", never)
+    one.post("o", "digest", 17, os.urandom(500))
+
+    assert other.take_turn("o", never) == ("other", "digest", 500, 17)
+    with pytest.raises(leat.Unavailable, match="too large"):
+        other.fetch("o")
+
+
+@pytest.mark.parametrize("end", ["gives up", "dies"])
+def test_a_node_whose_lister_ends_without_a_catalogue_lists_for_itself(board, caplog, end):
+    one, other = board(), board()
+    one.take_turn("o", never)
+    if end == "gives up":
+        one.give_up("o")
+    else:
+        one._end_beats("o")
+
+    assert other.take_turn("o", never)[0] == "nobody"
+    assert ("no sign for" in caplog.text) == (end == "dies")
+
+
+def test_a_node_waits_for_a_lister_that_beats(board, monkeypatch):
+    monkeypatch.setattr(_listing_board, "_SECONDS_BETWEEN_BEATS", 0.05)
+    one, other = board(), board()
+    one.take_turn("o", never)
+    began = time.monotonic()
+
+    turn = other.take_turn("o", lambda: time.monotonic() - began > 1.5)
+
+    assert turn[0] == "nobody" and time.monotonic() - began > 1.5  # Only its end stopped it.
+
+
+def test_a_store_that_ends_leaves_each_node_to_itself(caplog):
+    class Gone:
+        def compare_set(self, *_):
+            raise RuntimeError("Connection reset by peer")
+
+    assert _listing_board.ListingBoard(Gone()).take_turn("o", never)[0] == "nobody"
+    assert "each node lists for itself" in caplog.text
 
 
 _RANK_OF_A_BUCKET = """

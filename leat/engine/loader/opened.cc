@@ -244,6 +244,7 @@ RunContext context_over(const Job& job, Opened& opened, DecodedForm* decoded,
       .part_bytes = opened.part_bytes,
       .excluded = opened.quarantine->samples(),
       .said_no_room = &opened.said_no_room,
+      .said_wrong_bytes = &opened.said_wrong_bytes,
       .can_read_alone =
           piece_bytes_of(catalogue) == BlockMap::kDefaultPieceBytes,
       .decoded = decoded,
@@ -253,7 +254,8 @@ RunContext context_over(const Job& job, Opened& opened, DecodedForm* decoded,
       .draws_by_position = job.order.shuffle == Shuffle::kDrawn,
       .on_error = job.options.on_error,
       .has_hashes = job.options.hashes,
-      .checks_etags = etags_apply(catalogue, from)};
+      .checks_etags = etags_apply(catalogue, from),
+      .has_checksums = catalogue.has_checksums()};
 }
 
 }  // namespace leat

@@ -42,7 +42,8 @@ struct Opened {
   std::shared_ptr<Metrics> metrics;
   LearnedShapes shapes;
   PartBytes part_bytes;
-  std::atomic<bool> said_no_room = false;  ///< See RunContext.
+  std::atomic<bool> said_no_room = false;      ///< See RunContext.
+  std::atomic<bool> said_wrong_bytes = false;  ///< See RunContext.
   std::unique_ptr<Quarantine> quarantine;
   std::unique_ptr<MemoryBudget> budget;
   /// The part of the memory for pictures that decoders hold; null: there are
