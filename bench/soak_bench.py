@@ -17,6 +17,7 @@ import argparse
 import hashlib
 import itertools
 import json
+import logging
 import os
 import pathlib
 import statistics
@@ -78,6 +79,7 @@ def resources() -> tuple[float, int, int]:
 def train(endpoint: str, seconds: float, sums: dict[str, int]) -> None:
     """Runs in a process of its own; writes what it finds as lines of JSON."""
     storage: Any = {"endpoint_url": endpoint, "no_sign_request": True}
+    logging.getLogger("leat").setLevel(logging.ERROR)  # It tells of each outage.
     began = time.monotonic()
     is_over = threading.Event()
 
@@ -111,7 +113,7 @@ def train(endpoint: str, seconds: float, sums: dict[str, int]) -> None:
 
 
 def slope_an_hour(found: list[dict[str, Any]], bucket_seconds: float) -> float:
-    """Of memory, in MB, by the medians of equal stretches of time."""
+    """The slope of memory in MB, by the medians of equal stretches of time."""
     stretches: dict[int, list[float]] = {}
     for one in found:
         stretches.setdefault(int(one["at"] / bucket_seconds), []).append(one["memory"])
@@ -123,7 +125,7 @@ def slope_an_hour(found: list[dict[str, Any]], bucket_seconds: float) -> float:
 
 
 def keep_checksums(folder: pathlib.Path, port: int, environment: dict[str, str]) -> None:
-    """Of the samples in shards: the service's own are of whole objects, and pieces are parts."""
+    """Keeps checksums of the samples in shards: the service's own are of whole objects, and pieces are parts."""
     well = Comings(folder, port=port)
     well.begin()
     subprocess.run(

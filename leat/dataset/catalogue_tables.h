@@ -41,7 +41,7 @@ struct CatalogueColumn {
   const std::byte* values = nullptr;
   std::uint32_t width = 0;
   TextColumn text;                       ///< The texts of a kString field.
-  const std::byte* checksums = nullptr;  ///< Of a kBytes field; may be null.
+  const std::byte* checksums = nullptr;  ///< A kBytes field's; may be null.
 };
 
 /// One of the catalogues that a joined one reads.
@@ -87,7 +87,7 @@ struct CatalogueTables {
   Hash128 digest;
   Layout layout = Layout::kObjects;
   EtagKind etag_kind = EtagKind::kNone;
-  bool has_checksums = false;  ///< Of a joined catalogue: each part says.
+  bool has_checksums = false;  ///< False if joined: each part says.
   std::vector<FieldSpec> fields;
   std::vector<std::string> classes;
   const std::byte* object_sizes = nullptr;

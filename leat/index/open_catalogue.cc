@@ -139,7 +139,7 @@ void note_change(std::string_view url, const Sought& sought,
   }
 }
 
-/// Whoever wanted checksums is told that samples go unchecked from now on.
+/// A user who wanted checksums is told that samples go unchecked from now on.
 void note_lost_checksums(std::string_view url, const OpenedCatalogue& before,
                          OpenedCatalogue& made) {
   if (made.source != CatalogueSource::kBuilt ||

@@ -25,7 +25,7 @@ from leat.errors import Unavailable
 _log = logging.getLogger("leat")
 
 MOST_BYTES = 256 << 20
-"""Of a compressed catalogue. Each node lists for itself what has a larger one: the store is a process's memory."""
+"""The most bytes of a compressed catalogue. Each node lists for itself what has a larger one: the store is a process's memory."""
 _BLOCK_BYTES = 8 << 20
 _SECONDS_BETWEEN_BEATS = 1.0
 SECONDS_TO_DIE = 30.0

@@ -1,4 +1,4 @@
-// Where a place of a picture lies among the middles of its pixels.
+// Finds a place of a picture among the middles of its pixels.
 #pragma once
 #include <cstdint>
 
