@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <limits>
 #include <sstream>
 
@@ -230,9 +231,12 @@ Result<LoaderOptions> LoaderFlags::loader_options() const {
 void StoreFlags::add_to(CLI::App& app) {
   app.add_option("--endpoint-url", endpoint_url,
                  "the S3 endpoint; default: the environment, the profile, AWS");
-  app.add_option("--region", region, "default: the environment, the profile");
-  app.add_option("--profile", profile,
-                 "the profile in the AWS configuration files");
+  for (const SchemeOption& option : scheme_options()) {
+    std::string flag = "--" + std::string(option.name);
+    std::ranges::replace(flag, '_', '-');
+    app.add_option(flag, of_scheme[std::string(option.name)],
+                   std::string(option.doc));
+  }
   app.add_flag("--no-sign-request", no_sign_request,
                "send requests unsigned, for public buckets");
   app.add_flag("--requester-pays", requester_pays,
@@ -246,8 +250,9 @@ void StoreFlags::add_to(CLI::App& app) {
 StoreOptions StoreFlags::store_options() const {
   StoreOptions options;
   options.endpoint_url = endpoint_url;
-  options.region = region;
-  options.profile = profile;
+  options.of_scheme = of_scheme;
+  std::erase_if(options.of_scheme,
+                [](const auto& option) { return option.second.empty(); });
   options.no_sign_request = no_sign_request;
   options.requester_pays = requester_pays;
   options.patience = from_seconds(patience_seconds);

@@ -109,15 +109,49 @@ OpenedStore wrap(Driver driver, const StoreOptions& options, Metrics* metrics) {
 }
 
 Result<void> check(const StoreOptions& options) {
-  if (options.max_in_flight != 0 && options.io_threads != 0) return {};
-  return Error(ErrorCode::kInvalidArgument,
-               "max_in_flight and io_threads must be at least 1");
+  if (options.max_in_flight == 0 || options.io_threads == 0) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "max_in_flight and io_threads must be at least 1");
+  }
+  const std::vector<SchemeOption> known = scheme_options();
+  for (const auto& [name, value] : options.of_scheme) {
+    if (std::ranges::find(known, name, &SchemeOption::name) != known.end()) {
+      continue;
+    }
+    std::string names;
+    for (const SchemeOption& option : known) {
+      names += names.empty() ? "" : ", ";
+      names += option.name;
+    }
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("no scheme has an option '{}'; there are {}", name, names));
+  }
+  return {};
 }
 
 /// Lists and writes are not limited by the window, and need connections too.
 constexpr std::size_t kConnectionsBesideReads = 32;
 
 }  // namespace
+
+std::vector<SchemeOption> scheme_options() {
+  std::vector<SchemeOption> all;
+  for (const Scheme* scheme : schemes()) {
+    for (const SchemeOption& option : scheme->options) {
+      if (std::ranges::find(all, option.name, &SchemeOption::name) ==
+          all.end()) {
+        all.push_back(option);
+      }
+    }
+  }
+  return all;
+}
+
+std::string StoreOptions::option_of_scheme(std::string_view name) const {
+  const auto found = of_scheme.find(name);
+  return found == of_scheme.end() ? std::string() : found->second;
+}
 
 Driver driver_at(const Url& url, std::string prefix, std::string endpoint) {
   Driver driver;

@@ -100,7 +100,7 @@ std::string fault_of(const ImageHeader& header, std::uint8_t frame,
 Result<ClaimedImage> read_jpeg_header(std::span<const std::byte> encoded) {
   const std::string_view text = as_text(encoded);
   ClaimedImage image;
-  image.header.format = ImageFormat::kJpeg;
+  image.header.most_shrink_log2 = 3;
   std::uint8_t frame = 0;
   std::string_view frame_content;
   std::size_t at = 2;

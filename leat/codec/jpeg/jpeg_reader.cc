@@ -9,10 +9,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "leat/base/check.h"
 #include "leat/codec/image/grey.h"
+#include "leat/codec/image_codecs.h"
+#include "leat/codec/jpeg/jpeg_header.h"
 #include "leat/codec/jpeg/jpeg_shim.h"
 
 namespace leat {
@@ -143,6 +146,12 @@ class JpegReader final : public ImageReader {
   std::vector<std::uint8_t> rgb_;   // One row, on the way to grey.
 };
 
+constexpr std::string_view kEndings[] = {"jpg", "jpeg"};
+
+bool is_jpeg(std::string_view encoded) {
+  return encoded.starts_with("\xff\xd8\xff");
+}
+
 }  // namespace
 
 std::unique_ptr<ImageReader> make_jpeg_reader() {
@@ -150,5 +159,13 @@ std::unique_ptr<ImageReader> make_jpeg_reader() {
 }
 
 std::uint32_t jpeg_library_version() { return LIBJPEG_TURBO_VERSION_NUMBER; }
+
+constinit const ImageCodec kJpegCodec = {
+    .name = "JPEG",
+    .endings = kEndings,
+    .recognizes = is_jpeg,
+    .read_header = read_jpeg_header,
+    .make_reader = make_jpeg_reader,
+    .stored_lighter = "in one pass, not progressive"};
 
 }  // namespace leat

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
+#include "leat/codec/image_codecs.h"
 #include "leat/codec/npy/npy_header.h"
 
 namespace leat {
@@ -110,6 +112,10 @@ class NpyLabelReader final : public ImageReader {
   std::uint32_t next_row_ = 0;
 };
 
+bool is_npy(std::string_view encoded) {
+  return encoded.starts_with("\x93NUMPY");
+}
+
 }  // namespace
 
 Result<ClaimedImage> read_npy_labels_header(
@@ -133,15 +139,23 @@ Result<ClaimedImage> read_npy_labels_header(
                  fmt::format("npy: a mask of {} x {} pixels", width, height));
   }
   ClaimedImage claimed;
-  claimed.header.format = ImageFormat::kNpy;
   claimed.header.width = static_cast<std::uint32_t>(width);
   claimed.header.height = static_cast<std::uint32_t>(height);
   claimed.header.is_grey = true;
+  claimed.header.may_hold_labels = true;
   return claimed;
 }
 
 std::unique_ptr<ImageReader> make_npy_label_reader() {
   return std::make_unique<NpyLabelReader>();
 }
+
+constinit const ImageCodec kNpyLabelCodec = {
+    .name = ".npy",
+    .endings = {},
+    .recognizes = is_npy,
+    .read_header = read_npy_labels_header,
+    .make_reader = make_npy_label_reader,
+    .has_pictures = false};
 
 }  // namespace leat

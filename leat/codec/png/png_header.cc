@@ -65,7 +65,7 @@ Result<ClaimedImage> read_png_header(std::span<const std::byte> encoded) {
     return Error(ErrorCode::kCorrupt, "PNG has no header, or half of one");
   }
   ClaimedImage image;
-  image.header.format = ImageFormat::kPng;
+  image.header.may_hold_labels = true;
   image.header.width = u32_at(chunk.content, 0);
   image.header.height = u32_at(chunk.content, 4);
   const auto depth = static_cast<std::uint8_t>(chunk.content[8]);

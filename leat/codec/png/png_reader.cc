@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "leat/base/buffer.h"
 #include "leat/codec/image/grey.h"
+#include "leat/codec/image_codecs.h"
+#include "leat/codec/png/png_header.h"
 #include "leat/codec/png/png_shim.h"
 
 namespace leat {
@@ -138,10 +141,24 @@ class PngReader final : public ImageReader {
   Buffer whole_;                   // An interlaced image.
 };
 
+constexpr std::string_view kEndings[] = {"png"};
+
+bool is_png(std::string_view encoded) {
+  return encoded.starts_with("\x89PNG\r\n\x1a\n");
+}
+
 }  // namespace
 
 std::unique_ptr<ImageReader> make_png_reader() {
   return std::make_unique<PngReader>();
 }
+
+constinit const ImageCodec kPngCodec = {
+    .name = "PNG",
+    .endings = kEndings,
+    .recognizes = is_png,
+    .read_header = read_png_header,
+    .make_reader = make_png_reader,
+    .stored_lighter = "in one pass, not interlaced"};
 
 }  // namespace leat

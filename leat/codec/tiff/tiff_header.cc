@@ -165,11 +165,11 @@ Result<ClaimedImage> read_tiff_header(std::span<const std::byte> encoded) {
     return Error(ErrorCode::kCorrupt, "TIFF has no directory, or half of one");
   }
   ClaimedImage image;
-  image.header.format = ImageFormat::kTiff;
   image.header.width = first.width;
   image.header.height = first.height;
   image.header.depth = first.bits == 16 ? 16 : 8;
   image.header.is_grey = first.samples == 1;
+  image.header.may_hold_labels = image.header.is_grey;
   if (first.orientation >= 1 && first.orientation <= 8) {
     image.header.orientation = static_cast<std::uint8_t>(first.orientation);
   }

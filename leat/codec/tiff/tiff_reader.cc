@@ -7,10 +7,13 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "leat/base/buffer.h"
 #include "leat/codec/image/grey.h"
+#include "leat/codec/image_codecs.h"
+#include "leat/codec/tiff/tiff_header.h"
 
 namespace leat {
 namespace {
@@ -295,10 +298,26 @@ class TiffReader final : public ImageReader {
   std::unique_ptr<TIFF, CloseTiff> tiff_;
 };
 
+constexpr std::string_view kEndings[] = {"tif", "tiff"};
+
+/// Also BigTIFFs, so that they are refused by name.
+bool is_tiff(std::string_view encoded) {
+  return encoded.starts_with(std::string_view("II*\0", 4)) ||
+         encoded.starts_with(std::string_view("MM\0*", 4)) ||
+         encoded.starts_with(std::string_view("II+\0", 4)) ||
+         encoded.starts_with(std::string_view("MM\0+", 4));
+}
+
 }  // namespace
 
 std::unique_ptr<ImageReader> make_tiff_reader() {
   return std::make_unique<TiffReader>();
 }
+
+constinit const ImageCodec kTiffCodec = {.name = "TIFF",
+                                         .endings = kEndings,
+                                         .recognizes = is_tiff,
+                                         .read_header = read_tiff_header,
+                                         .make_reader = make_tiff_reader};
 
 }  // namespace leat

@@ -108,7 +108,6 @@ Result<ClaimedImage> read_webp_header(std::span<const std::byte> encoded) {
     return Error(ErrorCode::kCorrupt, "WebP has no header, or half of one");
   }
   ClaimedImage image;
-  image.header.format = ImageFormat::kWebp;
   image.header.width = static_cast<std::uint32_t>(features.width);
   image.header.height = static_cast<std::uint32_t>(features.height);
   // Ours are 3 bytes a pixel; libwebp has 4 of its own for a lossless picture,

@@ -7,7 +7,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "leat/codec/image/image_codec.h"
 #include "leat/pipeline/ops/op_kind.h"
 
 namespace leat {
@@ -17,11 +19,20 @@ Error invalid(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));
 }
 
+/// The endings of all formats, and the names of columns.
+std::vector<std::string_view> usual_images() {
+  std::vector<std::string_view> names;
+  for (const ImageCodec* codec : image_codecs()) {
+    names.insert(names.end(), codec->endings.begin(), codec->endings.end());
+  }
+  names.insert(names.end(), {"image", "data"});
+  return names;
+}
+
 /// Fields that an op works on if it is not told which: images by the usual
 /// names, the rest by WebDataset's extensions.
 std::span<const std::string_view> usual_names(const Op& op) {
-  static constexpr std::string_view kImages[] = {
-      "jpg", "jpeg", "png", "webp", "tif", "tiff", "image", "data"};
+  static const std::vector<std::string_view> kImages = usual_images();
   static constexpr std::string_view kMasks[] = {"mask", "seg", "segmentation"};
   static constexpr std::string_view kInts[] = {
       "cls", "cls2", "class", "count", "index", "inx", "id"};

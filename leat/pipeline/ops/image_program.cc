@@ -34,7 +34,7 @@ Result<ImageHeader> header_for(std::span<const std::byte> encoded,
                     "of its colours: DecodeMask keeps the numbers of a mask; "
                     "for the brightness of a picture say mode=\"RGB\" and put "
                     "Grayscale() behind it",
-                    name_of(header.format)));
+                    name_of(*header.codec)));
   }
   const bool is_deep = header.depth == 16;
   if (!has_16_bits(decode.mode)) {
@@ -45,7 +45,7 @@ Result<ImageHeader> header_for(std::span<const std::byte> encoded,
         fmt::format("this {} has 16 bits a channel, and DecodeImage would keep "
                     "8: say mode=\"{}\" for uint16, or depth=8 to cut them to "
                     "the upper 8",
-                    name_of(header.format),
+                    name_of(*header.codec),
                     header.is_grey ? "I;16" : "RGB;16"));
   }
   if (!is_deep) {
@@ -54,13 +54,13 @@ Result<ImageHeader> header_for(std::span<const std::byte> encoded,
         fmt::format("DecodeImage(mode=\"I;16\" or \"RGB;16\") takes PNGs and "
                     "TIFFs of 16 bits, and this {} has 8 bits a channel; say "
                     "mode=\"L\" or \"RGB\"",
-                    name_of(header.format)));
+                    name_of(*header.codec)));
   }
   if (decode.mode == PixelMode::kRgb16 || header.is_grey) return header;
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("DecodeImage(mode=\"I;16\") takes pictures in grey, "
                            "and this {} is in colour; say mode=\"RGB;16\"",
-                           name_of(header.format)));
+                           name_of(*header.codec)));
 }
 
 class ImageProgram final : public SizedProgram {
@@ -136,7 +136,6 @@ class ImageProgram final : public SizedProgram {
  private:
   static ImageHeader header_of(PixelSize size) {
     ImageHeader header;
-    header.format = ImageFormat::kPng;  // In full size, upright.
     header.width = size.width;
     header.height = size.height;
     return header;
