@@ -338,7 +338,7 @@ std::vector<StepWait> Loader::take_waits() {
   return machine_->account->take_waits();
 }
 
-LoaderRates Loader::rates() const { return machine_->rates(); }
+LoaderTotals Loader::totals() const { return machine_->totals(); }
 
 void Loader::set_share(const Share& wanted) {
   machine_->control->allow(wanted);

@@ -173,35 +173,35 @@ void Loader::Machine::end_epoch() {
   position.end_epoch(runs->current()->epoch() + 1);
 }
 
-LoaderRates Loader::Machine::rates() {
-  LoaderRates rates;
-  add_counts(*opened.metrics, rates);
+LoaderTotals Loader::Machine::totals() {
+  LoaderTotals totals;
+  add_counts(*opened.metrics, totals);
   const Result<Visit> visit = enter();
   if (visit) {  // Otherwise its threads may be gone.
     const Executor::Work work = opened.executor->work();
-    rates.tasks = work.tasks;
-    rates.busy = work.busy;
-    rates.cpu = work.cpu;
+    totals.tasks = work.tasks;
+    totals.busy = work.busy;
+    totals.cpu = work.cpu;
   }
-  rates.elapsed = SteadyClock().now() - opened_at;
-  account->add_to(rates);
-  costs->add_to(rates);
-  form->add_to(rates);
+  totals.elapsed = SteadyClock().now() - opened_at;
+  account->add_to(totals);
+  costs->add_to(totals);
+  form->add_to(totals);
   costs->keep_energy(SteadyClock().now());
   const RankLimits now = control->now();
-  rates.threads = now.threads;
-  rates.in_flight = now.in_flight;
+  totals.threads = now.threads;
+  totals.in_flight = now.in_flight;
   // A cache finds its records by their range, and the indexer of shards reads
   // parts as they come.
   const bool are_parts_fixed = job.options.cache || opened.ahead != nullptr;
-  rates.part_bytes = are_parts_fixed ? 0 : opened.part_bytes.now();
+  totals.part_bytes = are_parts_fixed ? 0 : opened.part_bytes.now();
   const MutexLock lock(mutex);
-  rates.lookahead = runs->lookahead();
-  return rates;
+  totals.lookahead = runs->lookahead();
+  return totals;
 }
 
 Observation Loader::Machine::observe() {
-  const LoaderRates now = rates();
+  const LoaderTotals now = totals();
   Observation seen{
       .at_seconds = to_seconds(now.elapsed),
       .samples = now.samples,

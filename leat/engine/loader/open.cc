@@ -235,7 +235,7 @@ void Loader::Machine::join_agent(const Env& env) {
                        .buckets = buckets_of(dataset)};
   control->join_agent({.paths = std::move(paths),
                        .registration = std::move(who),
-                       .rates = [this] { return rates(); },
+                       .totals = [this] { return totals(); },
                        .metrics = [this]() -> const Metrics& {
                          costs->price_metrics();
                          return *opened.metrics;
