@@ -14,7 +14,7 @@
 #include "leat/pipeline/ops/image_program.h"
 #include "leat/pipeline/ops/joint_program.h"
 #include "leat/pipeline/ops/op.h"
-#include "leat/pipeline/ops/parse_program.h"
+#include "leat/pipeline/ops/parse_op.h"
 #include "leat/pipeline/ops/shape_program.h"
 #include "leat/pipeline/program/program.h"
 
@@ -133,7 +133,10 @@ Result<OutputField> compile_plain(const Chain& chain,
                                                   followed.leader, chain.part);
     if (followed.leader) output.also_read = {followed.leader->column};
   } else {
-    add_parse_program(chain.ops[0], fields[chain.source].name, output);
+    const auto& op = std::get<ParseOpParams>(chain.ops[0].params);
+    FieldProgram made = op.parse(fields[chain.source].name);
+    output.program = std::move(made.program);
+    output.value_program = std::move(made.value_program);
   }
   return output;
 }

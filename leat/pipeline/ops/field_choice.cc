@@ -11,6 +11,7 @@
 
 #include "leat/codec/image/image_codec.h"
 #include "leat/pipeline/ops/op_kind.h"
+#include "leat/pipeline/ops/parse_op.h"
 
 namespace leat {
 namespace {
@@ -34,31 +35,23 @@ std::vector<std::string_view> usual_images() {
 std::span<const std::string_view> usual_names(const Op& op) {
   static const std::vector<std::string_view> kImages = usual_images();
   static constexpr std::string_view kMasks[] = {"mask", "seg", "segmentation"};
-  static constexpr std::string_view kInts[] = {
-      "cls", "cls2", "class", "count", "index", "inx", "id"};
-  static constexpr std::string_view kTexts[] = {"txt", "text", "transcript"};
   static constexpr std::string_view kJsons[] = {"json", "jsn"};
-  static constexpr std::string_view kNpys[] = {"npy"};
   if (const auto* decode = std::get_if<DecodeImageOp>(&op.params)) {
     return decode->is_mask() ? std::span<const std::string_view>(kMasks)
                              : kImages;
   }
-  if (std::holds_alternative<ParseIntOp>(op.params)) return kInts;
-  if (std::holds_alternative<ParseTextOp>(op.params)) return kTexts;
-  if (std::holds_alternative<ParseJsonOp>(op.params) || reads_followers(op)) {
-    return kJsons;
+  if (const auto* parse = std::get_if<ParseOpParams>(&op.params)) {
+    return parse->kind->usual_fields;
   }
-  if (std::holds_alternative<LoadNpyOp>(op.params)) return kNpys;
+  if (reads_followers(op)) return kJsons;
   return {};
 }
 
 /// Functions read anything, and texts are parsed in any kind of field.
 bool can_read(const Op& op, FieldKind kind) {
-  const bool parses = std::holds_alternative<ParseIntOp>(op.params) ||
-                      std::holds_alternative<ParseFloatOp>(op.params) ||
-                      std::holds_alternative<ParseTextOp>(op.params) ||
-                      std::holds_alternative<ParseJsonOp>(op.params) ||
-                      reads_followers(op);
+  const auto* const parse = std::get_if<ParseOpParams>(&op.params);
+  const bool parses =
+      parse != nullptr ? parse->kind->reads_texts : reads_followers(op);
   return kind == FieldKind::kBytes || kind_of(op) == OpKind::kFunction ||
          (parses && kind == FieldKind::kString);
 }
