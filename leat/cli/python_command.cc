@@ -1,6 +1,5 @@
 #include "leat/cli/python_command.h"
 
-#include <fmt/format.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -13,6 +12,8 @@
 #include <string>
 #include <system_error>
 #include <vector>
+
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
@@ -70,11 +71,10 @@ Error become_python(std::string_view module, std::span<const std::string> words,
   context.out.flush();
   give_signals_back();
   ::execvp(python.c_str(), arguments.data());
-  return Error(ErrorCode::kNotFound,
-               fmt::format("leat {} is written in Python, and {} cannot be "
-                           "started ({}); name an interpreter in LEAT_PYTHON",
-                           words.front(), python,
-                           std::generic_category().message(errno)));
+  return not_found(
+      "leat {} is written in Python, and {} cannot be started ({}); name an "
+      "interpreter in LEAT_PYTHON",
+      words.front(), python, std::generic_category().message(errno));
 }
 
 }  // namespace leat

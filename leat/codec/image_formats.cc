@@ -1,13 +1,12 @@
 #include "leat/codec/image_formats.h"
 
-#include <fmt/format.h>
-
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/codec/image/image_codec.h"
 
 namespace leat {
@@ -16,11 +15,10 @@ namespace {
 Result<void> check_pixels(const ImageHeader& header, std::uint64_t max_pixels) {
   const std::uint64_t pixels = std::uint64_t{header.width} * header.height;
   if (pixels <= max_pixels) return {};
-  return Error(
-      ErrorCode::kCorrupt,
-      fmt::format("{} claims {} x {} pixels, more than the limit of {}; if you "
-                  "trust it, raise DecodeImage(max_pixels=...)",
-                  header.codec->name, header.width, header.height, max_pixels));
+  return corrupt(
+      "{} claims {} x {} pixels, more than the limit of {}; if you trust it, "
+      "raise DecodeImage(max_pixels=...)",
+      header.codec->name, header.width, header.height, max_pixels);
 }
 
 /// "JPEG, PNG nor WebP": the formats of pictures.
@@ -44,21 +42,19 @@ class AnyImageReader final : public ImageReader {
                      const DecodeRequest& request) override {
     const ImageCodec& codec = *header.codec;
     if (has_16_bits(request.mode) && header.depth != 16) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("this {} has no 16 bits a channel", codec.name));
+      return invalid("this {} has no 16 bits a channel", codec.name);
     }
     if (request.mode == PixelMode::kLabels && !header.may_hold_labels) {
-      return Error(ErrorCode::kCorrupt,
-                   fmt::format("{} holds colours and no labels: a mask is a "
-                               "PNG in grey or with a palette, a grey TIFF, "
-                               "or an array in a .npy",
-                               codec.name));
+      return corrupt(
+          "{} holds colours and no labels: a mask is a PNG in grey or with a "
+          "palette, a grey TIFF, or an array in a .npy",
+          codec.name);
     }
     if (request.mode != PixelMode::kLabels && !codec.has_pictures) {
-      return Error(ErrorCode::kCorrupt,
-                   fmt::format("a {} is no picture: DecodeMask reads it as a "
-                               "mask, and LoadNpy as an array",
-                               codec.name));
+      return corrupt(
+          "a {} is no picture: DecodeMask reads it as a mask, and LoadNpy as "
+          "an array",
+          codec.name);
     }
     current_ = &reader_of(codec);
     return current_->start(encoded, header, request);
@@ -105,22 +101,21 @@ const ImageCodec* image_codec_of(std::span<const std::byte> encoded) {
 Result<ImageHeader> read_image_header(std::span<const std::byte> encoded,
                                       std::uint64_t max_pixels) {
   if (encoded.empty()) {
-    return Error(ErrorCode::kCorrupt, "the image has no bytes");
+    return corrupt("the image has no bytes");
   }
   const ImageCodec* const codec = image_codec_of(encoded);
   if (codec == nullptr) {
-    return Error(
-        ErrorCode::kCorrupt,
-        fmt::format("neither {}: the {} bytes begin with {:02x}; check the "
-                    "field that is decoded",
-                    names_of_pictures(), encoded.size(),
-                    std::to_integer<unsigned>(encoded[0])));
+    return corrupt(
+        "neither {}: the {} bytes begin with {:02x}; check the field that is "
+        "decoded",
+        names_of_pictures(), encoded.size(),
+        std::to_integer<unsigned>(encoded[0]));
   }
   LEAT_TRY(ClaimedImage claimed, codec->read_header(encoded));
   claimed.header.codec = codec;
   LEAT_TRY_VOID(check_pixels(claimed.header, max_pixels));
   // Only now, so that a bomb is called a bomb.
-  if (!claimed.fault.empty()) return Error(ErrorCode::kCorrupt, claimed.fault);
+  if (!claimed.fault.empty()) return corrupt(claimed.fault);
   return claimed.header;
 }
 

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/dataset/catalogue.h"
 #include "leat/dataset/catalogue_tables.h"
 
@@ -211,16 +212,15 @@ Result<std::vector<std::string>> read_classes(
 Result<Header> read_start(std::span<const std::byte> file) {
   const std::size_t seen = std::min(file.size(), kMagic.size());
   if (seen != 0 && std::memcmp(file.data(), kMagic.data(), seen) != 0) {
-    return Error(ErrorCode::kInvalidArgument, "not a catalogue of Leat");
+    return invalid("not a catalogue of Leat");
   }
   if (file.size() < sizeof(Header)) return corrupt("cut short in its header");
   const auto header = load<Header>(file.data());
   if (header.version != kVersion) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("catalogue of version {}, and this Leat reads "
-                             "version {}: make it again with `leat index "
-                             "--refresh`",
-                             header.version, kVersion));
+    return invalid(
+        "catalogue of version {}, and this Leat reads version {}: make it "
+        "again with `leat index --refresh`",
+        header.version, kVersion);
   }
   return header;
 }

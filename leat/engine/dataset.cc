@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/dataset/derive.h"
 #include "leat/engine/inventory_source.h"
 #include "leat/index/freshness.h"
@@ -36,8 +37,7 @@ Result<Dataset> dataset_of(std::string_view url, const StoreOptions& store,
                            std::shared_ptr<Metrics> opening) {
   if (!found.note.empty()) log_warning(found.note);
   if (found.catalogue->samples() == 0) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} has no samples", url));
+    return invalid("{} has no samples", url);
   }
   return Dataset{.url = std::string(url),
                  .store_options = store,
@@ -177,14 +177,12 @@ Result<Dataset> open_tokens(std::string_view url, const StoreOptions& store,
 Result<Dataset> select_samples(const Dataset& from,
                                std::span<const SampleId> samples) {
   if (samples.empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("no sample of {} is left", from.url));
+    return invalid("no sample of {} is left", from.url);
   }
   for (const SampleId sample : samples) {
     if (sample.value < from.catalogue->samples()) continue;
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} has {} samples, and no sample {}", from.url,
-                             from.catalogue->samples(), sample.value));
+    return invalid("{} has {} samples, and no sample {}", from.url,
+                   from.catalogue->samples(), sample.value);
   }
   Dataset selected = from;
   selected.kept_as.clear();
@@ -196,7 +194,7 @@ Result<Dataset> select_samples(const Dataset& from,
 Result<Dataset> join_datasets(std::span<const Dataset> datasets,
                               std::string_view part_field) {
   if (datasets.empty()) {
-    return Error(ErrorCode::kInvalidArgument, "nothing to join");
+    return invalid("nothing to join");
   }
   Dataset joined = datasets.front();
   joined.parts.clear();

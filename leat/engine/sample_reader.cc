@@ -1,10 +1,9 @@
 #include "leat/engine/sample_reader.h"
 
-#include <fmt/format.h>
-
 #include <string>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/index/build.h"
 
 namespace leat {
@@ -33,10 +32,8 @@ Result<Buffer> SampleReader::read(std::size_t field, SampleId sample,
   const Catalogue& catalogue = *dataset_.catalogue;
   const ByteRange range = catalogue.range(field, sample);
   if (range.is_missing()) {
-    return Error(
-        ErrorCode::kNotFound,
-        fmt::format("sample {} ({}) has no field \"{}\"", sample.value,
-                    catalogue.key(sample), catalogue.fields()[field].name));
+    return not_found("sample {} ({}) has no field \"{}\"", sample.value,
+                     catalogue.key(sample), catalogue.fields()[field].name);
   }
   return read_part(field, sample, 0, range.length_bytes, std::move(stop));
 }
@@ -49,10 +46,8 @@ Result<Buffer> SampleReader::read_part(std::size_t field, SampleId sample,
   const ByteRange range = catalogue.range(field, sample);
   if (range.is_missing() || offset > range.length_bytes ||
       length_bytes > range.length_bytes - offset) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("sample {} ({}) has no bytes [{}, {})", sample.value,
-                    catalogue.key(sample), offset, offset + length_bytes));
+    return invalid("sample {} ({}) has no bytes [{}, {})", sample.value,
+                   catalogue.key(sample), offset, offset + length_bytes);
   }
   Buffer bytes(length_bytes);
   if (length_bytes == 0) return bytes;

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "leat/base/errors.h"
+
 namespace leat {
 namespace {
 
@@ -39,9 +41,9 @@ Result<InventoryColumns> read_schema(std::string_view schema) {
   }
   if (!key) return corrupt("its \"fileSchema\" has no Key");
   if (!size) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "the inventory has no sizes: add Size to the fields of its "
-                 "configuration, and ETag so that changes are noticed");
+    return invalid(
+        "the inventory has no sizes: add Size to the fields of its "
+        "configuration, and ETag so that changes are noticed");
   }
   columns.key = *key;
   columns.size = *size;
@@ -64,10 +66,10 @@ Result<InventoryManifest> parse_inventory_manifest(std::string_view text) {
         "missing");
   }
   if (*format != "CSV") {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("the inventory is in {}, and only CSV is read: "
-                             "set its output format to CSV",
-                             format->substr(0, 20)));
+    return invalid(
+        "the inventory is in {}, and only CSV is read: set its output format "
+        "to CSV",
+        format->substr(0, 20));
   }
   InventoryManifest manifest{
       .source_bucket = *bucket, .columns = {}, .files = {}};

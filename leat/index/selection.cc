@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/codec/image/image_codec.h"
 #include "leat/index/container.h"
 #include "leat/index/folder_layout.h"
@@ -232,10 +233,10 @@ std::string take_usual(Objects& objects) {
 }
 
 Error nothing_left(const LeftOut& left_out) {
-  return Error(ErrorCode::kNotFound,
-               fmt::format("none of the {} objects is what include=, exclude= "
-                           "and extensions= leave; '{}' is one of them",
-                           left_out.count, left_out.example));
+  return not_found(
+      "none of the {} objects is what include=, exclude= and extensions= "
+      "leave; '{}' is one of them",
+      left_out.count, left_out.example);
 }
 
 }  // namespace
@@ -280,15 +281,13 @@ Result<Selected> select_objects(Objects objects, const Selection& selection) {
   LEAT_TRY(const Filters filters, Filters::make(selection));
   std::erase_if(objects, [](const ObjectInfo& o) { return is_hidden(o.key); });
   if (objects.empty()) {
-    return Error(ErrorCode::kNotFound,
-                 "there are no objects (hidden ones do not count)");
+    return not_found("there are no objects (hidden ones do not count)");
   }
   if (!source.is_everything()) {
     std::erase_if(objects,
                   [&](const ObjectInfo& o) { return !source.takes(o.key); });
     if (const std::string* const unmet = source.unmet()) {
-      return Error(ErrorCode::kNotFound,
-                   fmt::format("there is no object '{}'", *unmet));
+      return not_found("there is no object '{}'", *unmet);
     }
   }
   Selected selected;

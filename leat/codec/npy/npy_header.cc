@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/codec/text/text.h"
 
 namespace leat {
@@ -21,9 +22,7 @@ Error corrupt(std::string_view what) {
   return Error(ErrorCode::kCorrupt, fmt::format("npy: {}", what));
 }
 
-Error not_taken(std::string what) {
-  return Error(ErrorCode::kInvalidArgument, "npy: " + std::move(what));
-}
+Error not_taken(std::string what) { return invalid("npy: " + std::move(what)); }
 
 struct Entries {
   std::optional<std::string_view> descr;
@@ -218,10 +217,8 @@ Result<void> check_size(const NpyHeader& header, std::uint64_t file_bytes) {
     if (is_empty) break;
     const auto factor = static_cast<std::uint64_t>(count);
     if (bytes > present / factor) {
-      return corrupt(
-          fmt::format("cut short: only {} bytes of items follow the "
-                      "header",
-                      present));
+      return corrupt(fmt::format(
+          "cut short: only {} bytes of items follow the header", present));
     }
     bytes *= factor;
   }

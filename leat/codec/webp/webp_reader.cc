@@ -7,7 +7,6 @@
 
 #include "leat/codec/webp/webp_reader.h"
 
-#include <fmt/format.h>
 #include <webp/decode.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include <string_view>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/codec/image/grey.h"
 #include "leat/codec/image_codecs.h"
 #include "leat/codec/webp/webp_header.h"
@@ -85,8 +85,7 @@ class WebpReader final : public ImageReader {
                    still.size(), &config);
     WebPFreeDecBuffer(&config.output);
     if (status != VP8_STATUS_OK) {
-      return Error(ErrorCode::kCorrupt,
-                   fmt::format("WebP: {}", reason_of(status)));
+      return corrupt("WebP: {}", reason_of(status));
     }
     return Rect{x.first, wanted.y, x.count, wanted.height};
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/cache/cached_store.h"
 #include "leat/cache/segment_format.h"
 #include "leat/runtime/log.h"
@@ -23,10 +24,6 @@ constexpr double kWriteBytesPerSecond = 2e9;
 
 double cost_of(double bytes) {
   return static_cast<double>(record_cost(static_cast<std::uint64_t>(bytes)));
-}
-
-Error refuse(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
 }
 
 }  // namespace
@@ -49,13 +46,13 @@ Result<void> CacheFormChoice::open(const std::vector<DeliveredField>& fields,
   const bool is_for = DecodedForm::is_for(fields);
   LEAT_CHECK(cache->form.has_value());
   if (cache->form == CacheForm::kDecoded && !is_for) {
-    return refuse(
+    return invalid(
         "the cache's form is decoded, but no field begins with decode_image, "
         "or one shares its column with a field that is cut elsewhere; only "
         "pictures are kept decoded: leave form= out");
   }
   if (cache->form == CacheForm::kDecoded && records == nullptr) {
-    return refuse(
+    return invalid(
         "the cache's form is decoded, but there are only peers, which keep "
         "bytes; give ram= or disk=");
   }

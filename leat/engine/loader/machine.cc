@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <chrono>
 
+#include "leat/base/errors.h"
 #include "leat/engine/caches.h"
 #include "leat/engine/loader/placement.h"
 
 namespace leat {
 namespace {
-
-Error refuse(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
 
 /// The entry of a batch that begins at the position `from`.
 OrderLogBatch logged(BatchWork& work, std::uint64_t from) {
@@ -43,7 +40,7 @@ Loader::Machine::Visit::~Visit() {
 Result<Loader::Machine::Visit> Loader::Machine::enter() {
   // Tested without the lock: at the fork another thread may have held it.
   if (getpid() != pid) {
-    return refuse(
+    return invalid(
         "this loader was made before a fork and its threads are not in this "
         "process; make one here, or start workers with spawn");
   }
@@ -54,14 +51,14 @@ Result<Loader::Machine::Visit> Loader::Machine::enter() {
 }
 
 Result<void> Loader::Machine::check_open() const {
-  if (is_closed) return refuse("the loader is closed; make another one");
+  if (is_closed) return invalid("the loader is closed; make another one");
   return {};
 }
 
 Result<void> Loader::Machine::check_current(Iteration mine) const {
   LEAT_TRY_VOID(check_open());
   if (mine.number == position.iteration) return {};
-  return refuse(
+  return invalid(
       "this iterator was ended by a later one, set_epoch() or "
       "load_state_dict(); a loader has one at a time");
 }
@@ -91,7 +88,7 @@ Result<void> Loader::Machine::check_left_behind(
     const LoaderState& state) const {
   if (!state.left_behind || state.left_behind->empty()) return {};
   if (!runs->can_go_back()) {
-    return refuse(
+    return invalid(
         "the state has samples that were overtaken (first_within=), which this "
         "loader could not go back to: it reads pieces of shards, or deals by "
         "locality");

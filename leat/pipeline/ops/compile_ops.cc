@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/pipeline/ops/chains.h"
 #include "leat/pipeline/ops/follow_program.h"
 #include "leat/pipeline/ops/function_program.h"
@@ -94,10 +95,10 @@ Result<Followed> followed_in(const std::vector<Chain>& chains) {
         boxes != nullptr ? boxes->is_normalized
                          : std::get<ParseKeypointsOp>(op.params).is_normalized;
     if (leader == nullptr && is_normalized) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{} (op {}): normalized=True needs the size of "
-                               "a picture: decode an image",
-                               op.name, op.index));
+      return invalid(
+          "{} (op {}): normalized=True needs the size of a picture: decode an "
+          "image",
+          op.name, op.index);
     }
   }
   return followed;
@@ -251,10 +252,8 @@ Result<void> check_names(const std::vector<OutputField>& outputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       if (outputs[i].name != outputs[j].name) continue;
-      return Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("two fields would be named '{}'; give one op to=\"...\"",
-                      outputs[i].name));
+      return invalid("two fields would be named '{}'; give one op to=\"...\"",
+                     outputs[i].name);
     }
   }
   return {};

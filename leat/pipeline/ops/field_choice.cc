@@ -1,7 +1,5 @@
 #include "leat/pipeline/ops/field_choice.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <span>
 #include <string>
@@ -9,16 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/errors.h"
 #include "leat/codec/image/image_codec.h"
 #include "leat/pipeline/ops/op_kind.h"
 #include "leat/pipeline/ops/parse_op.h"
 
 namespace leat {
 namespace {
-
-Error invalid(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
 
 /// The endings of all formats, and the names of columns.
 std::vector<std::string_view> usual_images() {
@@ -71,13 +66,13 @@ Result<std::size_t> named_field(const Op& op,
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (fields[i].name != op.field) continue;
     if (can_read(op, fields[i].kind)) return i;
-    return invalid(fmt::format(
-        "{} (op {}): field '{}' is a number or a text of the catalogue, "
-        "which the op does not read; {}",
-        op.name, op.index, op.field, choices(fields)));
+    return invalid(
+        "{} (op {}): field '{}' is a number or a text of the catalogue, which "
+        "the op does not read; {}",
+        op.name, op.index, op.field, choices(fields));
   }
-  return invalid(fmt::format("{} (op {}): there is no field '{}'; {}", op.name,
-                             op.index, op.field, choices(fields)));
+  return invalid("{} (op {}): there is no field '{}'; {}", op.name, op.index,
+                 op.field, choices(fields));
 }
 
 /// The only field of bytes, or the only one that is named as the op's
@@ -97,8 +92,8 @@ Result<std::size_t> only_field(const Op& op,
   }
   if (bytes.size() == 1) return bytes[0];
   if (named.size() == 1) return named[0];
-  return invalid(fmt::format("{}: say which field with field=\"...\"; {}",
-                             op.name, choices(fields)));
+  return invalid("{}: say which field with field=\"...\"; {}", op.name,
+                 choices(fields));
 }
 
 }  // namespace

@@ -11,12 +11,12 @@
 
 #include "leat/pipeline/ops/image_run.h"
 
-#include <fmt/format.h>
 #include <malloc.h>
 
 #include <cstring>
 #include <optional>
 
+#include "leat/base/errors.h"
 #include "leat/base/units.h"
 #include "leat/codec/image/image_codec.h"
 #include "leat/codec/image_formats.h"
@@ -167,14 +167,13 @@ class ImageRun {
     const std::uint64_t most = scratch_.decode_room->capacity_bytes();
     if (bytes > most) {
       const ImageCodec& codec = *request_.header.codec;
-      return Error(
-          ErrorCode::kResourceExhausted,
-          fmt::format("decoding this {} of {} x {} pixels takes {}, and the "
-                      "decoders' part of memory= is {}: give {} times as much "
-                      "memory=, or store the picture {}",
-                      codec.name, request_.header.width, request_.header.height,
-                      format_bytes(bytes), format_bytes(most), bytes / most + 1,
-                      codec.stored_lighter));
+      return exhausted(
+          "decoding this {} of {} x {} pixels takes {}, and the decoders' part "
+          "of memory= is {}: give {} times as much memory=, or store the "
+          "picture {}",
+          codec.name, request_.header.width, request_.header.height,
+          format_bytes(bytes), format_bytes(most), bytes / most + 1,
+          codec.stored_lighter);
     }
     LEAT_TRY(scratch_.decode_memory, scratch_.decode_room->reserve(bytes, {}));
     return {};

@@ -1,8 +1,7 @@
-#include <fmt/format.h>
-
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "leat/base/errors.h"
 #include "leat/pipeline/ops/make_augment.h"
 #include "leat/pipeline/ops/op.h"
 #include "leat/pipeline/ops/op_table.h"
@@ -226,16 +225,12 @@ constexpr Choice<MakeParams> kMakers[] = {
 Result<Op> make_op(const OpSpec& spec, std::size_t index) {
   const OpInfo* info = find_op(spec.name);
   if (info == nullptr) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("there is no op '{}'; there are {}", spec.name,
-                             op_names()));
+    return invalid("there is no op '{}'; there are {}", spec.name, op_names());
   }
   const Json given =
       Json::parse(spec.params_json, nullptr, /*allow_exceptions=*/false);
   if (!given.is_object()) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{}: its parameters are no JSON object", spec.name));
+    return invalid("{}: its parameters are no JSON object", spec.name);
   }
   ParamReader params(*info, given);
   Op op;
@@ -264,17 +259,15 @@ Result<Op> make_op(const OpSpec& spec, std::size_t index) {
   if (auto* function = std::get_if<FunctionOp>(&op.params)) {
     function->function = spec.function;
     if (!function->fields.empty() && !(op.field.empty() && op.to.empty())) {
-      return Error(ErrorCode::kInvalidArgument,
-                   "python: fields= is given instead of field= and to=");
+      return invalid("python: fields= is given instead of field= and to=");
     }
     if (function->fields.size() == 1) {
-      return Error(ErrorCode::kInvalidArgument,
-                   "python: fields= names several; of one, say field=");
+      return invalid("python: fields= names several; of one, say field=");
     }
     if (spec.function == nullptr) {
-      return Error(ErrorCode::kInvalidArgument,
-                   "python: a function can only be given in a program, as "
-                   "leat.ops.Python(...)");
+      return invalid(
+          "python: a function can only be given in a program, as "
+          "leat.ops.Python(...)");
     }
   }
   return op;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/codec/litdata/litdata_array.h"
 #include "leat/codec/mds/mds_array.h"
 #include "leat/codec/npy/npy_header.h"
@@ -75,8 +76,7 @@ class ArrayFormat {
     if (header->kind == NpyKind::kBool &&
         std::ranges::any_of(
             array.items, [](std::byte item) { return item > std::byte{1}; })) {
-      return Error(ErrorCode::kCorrupt,
-                   fmt::format("{}: a bool is neither 0 nor 1", field_));
+      return corrupt("{}: a bool is neither 0 nor 1", field_);
     }
     return array;
   }

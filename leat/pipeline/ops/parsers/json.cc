@@ -1,7 +1,5 @@
 // A number, a text or a list of numbers out of a document of JSON.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/codec/json/json_path.h"
 #include "leat/codec/json/json_value.h"
 #include "leat/codec/text/text.h"
@@ -73,13 +72,11 @@ class JsonProgram final : public ValueProgram {
     LEAT_TRY(JsonValue found, find_json_value(encoded, op_.path));
     if (auto* text = std::get_if<std::string>(&found)) {
       if (op_.takes_text) return Value(std::move(*text));
-      return Error(ErrorCode::kCorrupt,
-                   fmt::format("{} is a text and no {}",
-                               quoted(as_bytes(*text)), to_string(*op_.dtype)));
+      return corrupt("{} is a text and no {}", quoted(as_bytes(*text)),
+                     to_string(*op_.dtype));
     }
     if (!op_.takes_numbers) {
-      return Error(ErrorCode::kCorrupt,
-                   "there are numbers, and no text as dtype=\"str\" says");
+      return corrupt("there are numbers, and no text as dtype=\"str\" says");
     }
     return array_of(std::get<JsonNumbers>(found));
   }

@@ -1,11 +1,10 @@
 // A text in UTF-8.
 
-#include <fmt/format.h>
-
 #include <string>
 #include <utility>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/codec/text/text.h"
 #include "leat/pipeline/ops/parsers/kinds.h"
 
@@ -26,11 +25,10 @@ class TextProgram final : public ValueProgram {
     const std::span<const std::byte> encoded = input.encoded;
     const std::string_view text = as_text(encoded);
     if (const auto at = first_invalid_utf8(text)) {
-      return Error(
-          ErrorCode::kCorrupt,
-          fmt::format("{}: no UTF-8 from byte {} on, {}; leave it without an "
-                      "op to get its bytes",
-                      field_, *at, quoted(encoded.subspan(*at))));
+      return corrupt(
+          "{}: no UTF-8 from byte {} on, {}; leave it without an op to get its "
+          "bytes",
+          field_, *at, quoted(encoded.subspan(*at)));
     }
     return Value(std::string(text));
   }
