@@ -289,17 +289,4 @@ Result<BalancedDeal> balance(std::span<const double> costs,
       .take();
 }
 
-double step_imbalance(std::span<const double> group_costs,
-                      std::uint32_t ranks) {
-  double slowest = 0;
-  double mean = 0;
-  for (std::size_t begin = 0; begin < group_costs.size(); begin += ranks) {
-    const auto micro_batch = group_costs.subspan(begin, ranks);
-    slowest += std::ranges::max(micro_batch);
-    mean +=
-        std::accumulate(micro_batch.begin(), micro_batch.end(), 0.0) / ranks;
-  }
-  return mean == 0 ? 1 : slowest / mean;
-}
-
 }  // namespace leat

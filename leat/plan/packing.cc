@@ -347,17 +347,10 @@ Result<Enum> parse(std::span<const std::string_view> names,
 std::string_view to_string(PackMethod method) {
   return kMethods[static_cast<std::size_t>(method)];
 }
-std::span<const std::string_view> pack_method_names() { return kMethods; }
 Result<PackMethod> parse_pack_method(std::string_view name) {
   return parse<PackMethod>(kMethods, "method", name);
 }
 
-std::string_view to_string(LongDocuments rule) {
-  return kLongDocuments[static_cast<std::size_t>(rule)];
-}
-std::span<const std::string_view> long_documents_names() {
-  return kLongDocuments;
-}
 Result<LongDocuments> parse_long_documents(std::string_view name) {
   return parse<LongDocuments>(kLongDocuments, "long_documents", name);
 }
