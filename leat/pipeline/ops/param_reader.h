@@ -81,7 +81,7 @@ class ParamReader {
     return names;
   }
 
-  /// Of an op with the parameter `ragged`.
+  /// The parameter `ragged` of an op that has it.
   Joining joining() {
     return flag("ragged") ? Joining::kRagged : Joining::kStack;
   }
