@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-Error corrupt(std::string_view why) {
+Error damaged(std::string_view why) {
   return Error(ErrorCode::kCorrupt,
                fmt::format("no manifest of an S3 Inventory: {}", why));
 }
@@ -39,7 +39,7 @@ Result<InventoryColumns> read_schema(std::string_view schema) {
     if (name == "IsLatest") columns.is_latest = at;
     if (name == "IsDeleteMarker") columns.is_delete_marker = at;
   }
-  if (!key) return corrupt("its \"fileSchema\" has no Key");
+  if (!key) return damaged("its \"fileSchema\" has no Key");
   if (!size) {
     return invalid(
         "the inventory has no sizes: add Size to the fields of its "
@@ -54,14 +54,14 @@ Result<InventoryColumns> read_schema(std::string_view schema) {
 
 Result<InventoryManifest> parse_inventory_manifest(std::string_view text) {
   const json parsed = json::parse(text, nullptr, false);
-  if (!parsed.is_object()) return corrupt("it is no JSON object");
+  if (!parsed.is_object()) return damaged("it is no JSON object");
   const auto format = text_in(parsed, "fileFormat");
   const auto schema = text_in(parsed, "fileSchema");
   const auto bucket = text_in(parsed, "sourceBucket");
   const auto files = parsed.find("files");
   if (!format || !schema || !bucket || files == parsed.end() ||
       !files->is_array()) {
-    return corrupt(
+    return damaged(
         "\"fileFormat\", \"fileSchema\", \"sourceBucket\" or \"files\" is "
         "missing");
   }
@@ -78,7 +78,7 @@ Result<InventoryManifest> parse_inventory_manifest(std::string_view text) {
     const auto key = file.is_object() ? text_in(file, "key") : std::nullopt;
     if (!key || key->empty() || !file.contains("size") ||
         !file["size"].is_number_unsigned()) {
-      return corrupt("a file without \"key\" or \"size\"");
+      return damaged("a file without \"key\" or \"size\"");
     }
     manifest.files.push_back({*key, file["size"].get<std::uint64_t>()});
   }
