@@ -298,7 +298,7 @@ Result<void> check(const PackOptions& options) {
         "long_documents=\"{}\" with method=\"concat_then_split\", which cuts "
         "documents wherever a row is full; leave it out, or choose best_fit or "
         "first_fit",
-        to_string(options.long_documents));
+        kLongDocuments[static_cast<std::size_t>(options.long_documents)]);
   }
   return {};
 }

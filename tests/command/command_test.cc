@@ -59,24 +59,17 @@ TEST(CommandOfOurOwnTest, InPythonGetsItsWordsAsTheyAre) {
   std::ofstream(python) << "#!/bin/sh\nshift 2\necho \"$@\" >&2\nexit 7\n";
   ASSERT_EQ(::chmod(python.c_str(), 0700), 0);
 
-  EXPECT_EXIT(
-      {
-        CommandContext context{.out = std::cout,
-                               .err = std::cerr,
-                               .env = fake_env({{"LEAT_PYTHON", python}}),
-                               .stop = {}};
-        (void)run_command_line({"toy-python", "bear", "--help"}, commands(),
-                               context);
-      },
-      ExitedWithCode(7), "toy_of_python toy-python bear --help");
-  std::filesystem::remove(python);
-
   CommandContext context{.out = std::cout,
                          .err = std::cerr,
                          .env = fake_env({{"LEAT_PYTHON", python}}),
                          .stop = {}};
-  EXPECT_EQ(run_command_line({"toy-python", "bear"}, commands(), context),
-            ExitCode::kFailed);
+  const std::vector<std::string> words = {"toy-python", "bear", "--help"};
+
+  EXPECT_EXIT((void)run_command_line(words, commands(), context),
+              ExitedWithCode(7), "toy_of_python toy-python bear --help");
+
+  std::filesystem::remove(python);
+  EXPECT_EQ(run_command_line(words, commands(), context), ExitCode::kFailed);
 }
 
 }  // namespace
