@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "leat/store/cloud/fake_http.h"
+#include "leat/store/cloud/testing/fake_http.h"
 #include "leat/store/s3/credentials/json_reply.h"
 #include "leat/store/s3/credentials/static_keys.h"
 #include "leat/store/s3/credentials/sts.h"

@@ -24,6 +24,7 @@
 #include "leat/agent/user_name.h"
 #include "leat/agent/wire/unix_socket.h"
 #include "leat/base/clock.h"
+#include "leat/base/errors.h"
 #include "leat/base/mutex.h"
 #include "leat/runtime/energy_count.h"
 #include "leat/runtime/limits.h"
@@ -255,8 +256,7 @@ class PollingAgent final : public Agent {
       const Result<LoaderMessage> said = parse_loader_line(*line);
       if (!said) return hang_up(connection, said.error());
       if (said->registration.has_value() == connection.is_registered) {
-        return hang_up(connection, Error(ErrorCode::kInvalidArgument,
-                                         "register first, and once"));
+        return hang_up(connection, invalid("register first, and once"));
       }
       if (said->rates) {
         book_.report(id, *said->rates);

@@ -10,6 +10,7 @@
 
 #include "leat/agent/public_text.h"
 #include "leat/agent/view_json.h"
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
@@ -169,8 +170,7 @@ void read_history(const Json& told, std::vector<JobPoint>& into) {
 Result<NodeView> read_view_json(std::string_view text) {
   const Json told = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (member(told, "format") != kFormat) {
-    return Error(ErrorCode::kCorrupt,
-                 "this is not what an agent of this version of Leat shows");
+    return corrupt("this is not what an agent of this version of Leat shows");
   }
   NodeView view;
   const Json& node = member(told, "node");

@@ -4,6 +4,7 @@
 
 #include "leat/api/loader_options_of.h"
 #include "leat/base/env.h"
+#include "leat/base/errors.h"
 #include "leat/engine/loader/loader.h"
 #include "leat/engine/unindexed.h"
 
@@ -41,8 +42,7 @@ Result<void> BatchReader::begin() {
 
 Result<std::optional<Batch>> BatchReader::next() {
   if (!running_->iteration) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "next() before begin(); call begin() once an epoch");
+    return invalid("next() before begin(); call begin() once an epoch");
   }
   LEAT_TRY(Loader::Next next, running_->loader->next(*running_->iteration));
   std::optional<Batch> batch;

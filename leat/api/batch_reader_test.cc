@@ -188,8 +188,8 @@ TEST(LoaderOptionsOfTest, EachOptionReachesTheStore) {
                                               .requester_pays = true});
 
   EXPECT_EQ(made.endpoint_url, "http://a");
-  EXPECT_EQ(made.region, "b");
-  EXPECT_EQ(made.profile, "c");
+  EXPECT_EQ(made.option_of_scheme("region"), "b");
+  EXPECT_EQ(made.option_of_scheme("profile"), "c");
   EXPECT_TRUE(made.no_sign_request);
   EXPECT_TRUE(made.requester_pays);
 }

@@ -46,8 +46,9 @@ Result<LoaderOptions> loader_options_of(const ReaderOptions& options) {
 StoreOptions store_options_of(const ReaderStorage& storage) {
   StoreOptions options;
   options.endpoint_url = storage.endpoint_url;
-  options.region = storage.region;
-  options.profile = storage.profile;
+  options.of_scheme.insert(storage.of_scheme.begin(), storage.of_scheme.end());
+  if (!storage.region.empty()) options.of_scheme["region"] = storage.region;
+  if (!storage.profile.empty()) options.of_scheme["profile"] = storage.profile;
   options.no_sign_request = storage.no_sign_request;
   options.requester_pays = storage.requester_pays;
   options.patience = from_seconds(storage.patience_seconds);

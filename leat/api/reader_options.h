@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,8 @@ struct ReaderStorage {
   std::string endpoint_url = {};  ///< For an S3 store that is not AWS.
   std::string region = {};
   std::string profile = {};
+  /// Further options of the URL's scheme, by name.
+  std::map<std::string, std::string> of_scheme = {};
   bool no_sign_request = false;  ///< For public buckets.
   bool requester_pays = false;   ///< You pay for requests and bytes.
   /// How many seconds an outage of the store is ridden out.

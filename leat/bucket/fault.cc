@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/base/hash.h"
 #include "leat/base/text.h"
 #include "leat/base/units.h"
@@ -16,10 +17,6 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kMethods{
     "*", "GET", "HEAD", "LIST", "PUT", "DELETE", "POST"};
-
-Error wrong(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
 
 std::optional<double> parse_percentage(std::string_view text) {
   if (!text.ends_with('%')) return std::nullopt;
@@ -53,22 +50,21 @@ Result<void> read_option(std::string_view word, FaultLine& line) {
   const auto times = word.starts_with('x')
                          ? number_from<std::uint64_t>(word.substr(1))
                          : std::nullopt;
-  if (!times) return wrong(fmt::format("'{}' is neither x3 nor 50%", word));
+  if (!times) return invalid("'{}' is neither x3 nor 50%", word);
   line.times = *times;
   return {};
 }
 
 Result<FaultLine> parse_line(const std::vector<std::string_view>& words) {
   if (words.size() < 5 || words[0] != "after") {
-    return wrong("a line reads: after N METHOD KEY-PREFIX FAULT [xN] [P%]");
+    return invalid("a line reads: after N METHOD KEY-PREFIX FAULT [xN] [P%]");
   }
   FaultLine line;
   const auto after = number_from<std::uint64_t>(words[1]);
-  if (!after) return wrong(fmt::format("'{}' is not a number", words[1]));
+  if (!after) return invalid("'{}' is not a number", words[1]);
   line.after = *after;
   if (std::find(kMethods.begin(), kMethods.end(), words[2]) == kMethods.end()) {
-    return wrong(fmt::format("'{}' is none of GET HEAD LIST PUT DELETE POST *",
-                             words[2]));
+    return invalid("'{}' is none of GET HEAD LIST PUT DELETE POST *", words[2]);
   }
   if (words[2] != "*") line.method = words[2];
   if (words[3] != "*") line.prefix = words[3];
@@ -109,10 +105,10 @@ Result<Fault> parse_fault(std::string_view text) {
   if (status && *status >= 400 && *status <= 599) {
     return Fault{.kind = Kind::kStatus, .status = *status};
   }
-  return wrong(fmt::format(
+  return invalid(
       "'{}' is no fault: give a status from 400 to 599, reset, truncate, "
       "stall, trickle, flip or slow:2s",
-      text));
+      text);
 }
 
 Result<FaultRate> parse_fault_rate(std::string_view text) {
@@ -121,8 +117,7 @@ Result<FaultRate> parse_fault_rate(std::string_view text) {
                                ? std::nullopt
                                : parse_percentage(text.substr(colon + 1));
   if (!probability) {
-    return wrong(fmt::format(
-        "fault '{}' has no percentage; write it as in 503:1%", text));
+    return invalid("fault '{}' has no percentage; write it as in 503:1%", text);
   }
   LEAT_TRY(const Fault fault, parse_fault(text.substr(0, colon)));
   return FaultRate{fault, *probability};

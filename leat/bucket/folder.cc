@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/system_error.h"
 #include "leat/bucket/object_note.h"
 
@@ -27,13 +28,9 @@ struct CloseFolder {
 };
 using OpenFolder = std::unique_ptr<DIR, CloseFolder>;
 
-Error wrong(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 /// Says not where to: the client need not know.
 Error leads_out() {
-  return wrong("a symbolic link leads out of the folder that is served");
+  return invalid("a symbolic link leads out of the folder that is served");
 }
 
 bool can_be_file(std::string_view segment) {
@@ -52,7 +49,7 @@ ObjectState state_of(const struct stat& status) {
 
 Result<void> check_is_object(const struct stat& status) {
   if (S_ISREG(status.st_mode)) return {};
-  return Error(ErrorCode::kNotFound, "the key is no file");
+  return not_found("the key is no file");
 }
 
 }  // namespace
@@ -100,10 +97,8 @@ Result<Folder> Folder::open(const std::string& path, std::string_view repeat) {
     return system_error(errno, fmt::format("folder {}", path));
   }
   if (!S_ISDIR(status.st_mode)) {
-    return wrong(
-        fmt::format("{} is not a folder; give one whose folders are "
-                    "the buckets",
-                    path));
+    return invalid("{} is not a folder; give one whose folders are the buckets",
+                   path);
   }
   LEAT_TRY(RootedFolder root, RootedFolder::open(path));
   Folder folder(path, std::move(root));
@@ -145,7 +140,7 @@ Result<std::string> Folder::named_path(std::string_view bucket) const {
   // A name that begins with a dot is ours, or no bucket of anybody's.
   if (!can_be_file(bucket) || bucket.starts_with('.') ||
       bucket.find('/') != std::string_view::npos) {
-    return wrong(fmt::format("'{}' cannot be a bucket", bucket));
+    return invalid("'{}' cannot be a bucket", bucket);
   }
   return fmt::format("{}/{}", path_, bucket);
 }
@@ -154,14 +149,14 @@ Result<std::string> Folder::listed_path(std::string_view bucket,
                                         std::string_view key) const {
   LEAT_TRY(std::string path, named_path(bucket));
   if (key.size() > kMostKeyBytes) {
-    return wrong("the key is longer than 1024 bytes");
+    return invalid("the key is longer than 1024 bytes");
   }
   path += '/';
   path += key;
   while (true) {
     const std::size_t slash = key.find('/');
     if (!can_be_file(key.substr(0, slash))) {
-      return wrong(
+      return invalid(
           "this server keeps objects as files: between its slashes a key needs "
           "1 to 255 bytes that are not '.' or '..'");
     }
@@ -235,7 +230,7 @@ Result<ObjectState> Folder::publish(DraftObject draft, const std::string& path,
     if (errno != ENOENT) break;
   }
   if (errno == EISDIR || errno == ENOTDIR || errno == ENOTEMPTY) {
-    return wrong("the key is a folder, or a file is in its way");
+    return invalid("the key is a folder, or a file is in its way");
   }
   return system_error(errno, "publishing the object");
 }
@@ -244,7 +239,7 @@ Result<void> Folder::make_parents(const std::string& path) const {
   const std::string parent = path.substr(0, path.rfind('/'));
   if (::mkdir(parent.c_str(), 0777) == 0 || errno == EEXIST) return {};
   if (errno == ENOTDIR) {
-    return wrong("a file is where the key needs a folder");
+    return invalid("a file is where the key needs a folder");
   }
   if (errno != ENOENT || parent.size() <= path_.size()) {
     return system_error(errno, "making a folder");

@@ -1,11 +1,10 @@
 #include "leat/bucket/latency.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
+#include "leat/base/errors.h"
 #include "leat/base/hash.h"
 #include "leat/base/text.h"
 #include "leat/base/units.h"
@@ -22,11 +21,11 @@ double unit(std::uint64_t bits) {
 }
 
 Error wrong(std::string_view text) {
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("latency {} is neither a duration such as 55ms nor "
-                           "lognormal:MEDIAN,SIGMA such as lognormal:110ms,0.5 "
-                           "(at most an hour, a sigma of at most 3)",
-                           text));
+  return invalid(
+      "latency {} is neither a duration such as 55ms nor "
+      "lognormal:MEDIAN,SIGMA such as lognormal:110ms,0.5 (at most an hour, a "
+      "sigma of at most 3)",
+      text);
 }
 
 }  // namespace

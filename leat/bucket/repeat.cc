@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "leat/base/errors.h"
 #include "leat/base/text.h"
 
 namespace leat {
@@ -23,10 +24,8 @@ Result<Repeat> Repeat::parse(std::string_view text, std::string_view root) {
   const std::string_view file = text.substr(0, colon);
   if (repeat.count_ == 0 || repeat.count_ > kMostObjects ||
       file.find('/') == std::string_view::npos) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("'{}' is not BUCKET/FILE:COUNT with a count of at "
-                             "most {}",
-                             text, kMostObjects));
+    return invalid("'{}' is not BUCKET/FILE:COUNT with a count of at most {}",
+                   text, kMostObjects);
   }
   const std::size_t base = file.rfind('/') + 1;
   const std::size_t dot = std::min(file.find('.', base), file.size());

@@ -17,6 +17,7 @@
 
 #include "leat/base/buffer.h"
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/base/system_error.h"
 #include "leat/base/text.h"
 #include "leat/bucket/request_body.h"
@@ -34,9 +35,7 @@ struct CloseFolder {
   void operator()(DIR* folder) const { ::closedir(folder); }
 };
 
-Error no_such_upload() {
-  return Error(ErrorCode::kNotFound, "there is no such upload");
-}
+Error no_such_upload() { return not_found("there is no such upload"); }
 
 /// Hexadecimal, so that it cannot lead out of our folder.
 bool can_be_id(std::string_view id) {

@@ -12,6 +12,7 @@
 #include <random>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/cache/job_board.h"
 #include "leat/cache/record_claims.h"
 #include "leat/cache/segment_files.h"
@@ -43,10 +44,9 @@ Result<void> make_private(const std::string& folder) {
   struct stat now {};
   if (::lstat(folder.c_str(), &now) != 0) return failed("looking at " + folder);
   if (!is_private(folder)) {
-    return Error(ErrorCode::kPermissionDenied,
-                 fmt::format("{} is open to others: user {} owns it, with mode "
-                             "{:04o}; remove it",
-                             folder, now.st_uid, now.st_mode & 07777));
+    return denied(
+        "{} is open to others: user {} owns it, with mode {:04o}; remove it",
+        folder, now.st_uid, now.st_mode & 07777);
   }
   return {};
 }
@@ -59,8 +59,7 @@ Result<OwnedFd> listen_once(const std::string& folder, std::string& path) {
   path = name + std::string(kSocketSuffix);
   const auto address = socket_address(unheard);
   if (!address || !socket_address(path)) {
-    return Error(ErrorCode::kUnavailable,
-                 path + " is too long for the name of a socket");
+    return unavailable(path + " is too long for the name of a socket");
   }
   OwnedFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!listener) return failed("making a socket");

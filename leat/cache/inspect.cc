@@ -1,7 +1,6 @@
 #include "leat/cache/inspect.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/file.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/cache/segment.h"
 #include "leat/cache/segment_files.h"
 
@@ -24,10 +24,9 @@ using Alive = std::map<std::uint64_t, RecordEntry>;  // By offset.
 Result<std::vector<std::string>> paths_of(const std::string& folder) {
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error)) {
-    return Error(ErrorCode::kNotFound,
-                 fmt::format("there is no folder {}; name the one that "
-                             "leat.Cache(disk=) was given",
-                             folder));
+    return not_found(
+        "there is no folder {}; name the one that leat.Cache(disk=) was given",
+        folder);
   }
   (void)std::filesystem::directory_iterator(folder, error);
   if (error) return file_error(-error.value(), "listing " + folder);

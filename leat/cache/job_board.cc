@@ -15,6 +15,7 @@
 #include <random>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/cache/segment_files.h"
 
 namespace leat {
@@ -104,10 +105,8 @@ Result<std::unique_ptr<JobBoard>> JobBoard::open(const std::string& folder,
                                                  Hash128 dataset,
                                                  std::uint64_t samples) {
   if (samples > kMostSamples) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} samples are past {} that jobs tell each other "
-                             "of",
-                             samples, kMostSamples));
+    return invalid("{} samples are past {} that jobs tell each other of",
+                   samples, kMostSamples);
   }
   std::random_device draw;
   std::string path =

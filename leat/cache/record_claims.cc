@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/cache/segment_files.h"
 
 namespace leat {
@@ -57,8 +58,7 @@ Result<std::unique_ptr<RecordClaims>> RecordClaims::open(
     return std::unique_ptr<RecordClaims>(
         new RecordClaims(std::move(path), std::move(file)));
   }
-  return Error(ErrorCode::kUnavailable,
-               path + " comes and goes; is somebody removing it?");
+  return unavailable(path + " comes and goes; is somebody removing it?");
 }
 
 // Unlocks first: if several leave at once, each would otherwise block the

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/base/units.h"
 #include "leat/runtime/log.h"
 
@@ -67,7 +68,7 @@ Result<std::uint32_t> SegmentWriter::make_segment() {
   LEAT_TRY(SegmentFiles::Opened file, to_.files.create(header));
   std::optional<Segment> segment = Segment::open(std::move(file), to_.ops);
   if (!segment) {
-    return Error(ErrorCode::kUnavailable, "a new segment cannot be read back");
+    return unavailable("a new segment cannot be read back");
   }
   segment->map(to_.options.segment_bytes);
   auto held = std::make_shared<HeldSegment>(*std::move(segment));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/engine/prices.h"
 
 namespace leat {
@@ -113,10 +114,8 @@ Result<NamedBreakEven> read_break_even(const toml::table& table,
       return other.way.name == way.way.name;
     };
     if (std::ranges::any_of(read.ways, same)) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{}: there is another \"{}\": give each way its "
-                               "own name",
-                               here, way.way.name));
+      return invalid("{}: there is another \"{}\": give each way its own name",
+                     here, way.way.name);
     }
     read.ways.push_back(std::move(way));
   }

@@ -16,6 +16,7 @@
 #include <random>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/units.h"
 #include "leat/bucket/bucket_server.h"
 #include "leat/cli/commands.h"
@@ -53,10 +54,6 @@ struct BucketWords {
   bool json = false;
 };
 
-Error wrong(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 Result<std::uint64_t> parse_rate(std::string_view text,
                                  std::string_view option) {
   if (text.empty()) return std::uint64_t{0};
@@ -64,8 +61,7 @@ Result<std::uint64_t> parse_rate(std::string_view text,
   if (amount.ends_with("/s")) amount.remove_suffix(2);
   auto rate = parse_bytes(amount);
   if (!rate || *rate == 0) {
-    return wrong(
-        fmt::format("--{} {} is no rate such as 90MB/s", option, text));
+    return invalid("--{} {} is no rate such as 90MB/s", option, text);
   }
   return rate;
 }
@@ -73,7 +69,7 @@ Result<std::uint64_t> parse_rate(std::string_view text,
 Result<std::string> read_text_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {
-    return wrong(fmt::format("--fault-script {} cannot be read", path));
+    return invalid("--fault-script {} cannot be read", path);
   }
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
@@ -101,20 +97,20 @@ Result<AccessOptions> access_of(const BucketWords& words) {
   access.expired_token = words.expired_token;
   access.names = words.names;
   if (words.no_credentials && !words.credentials.empty()) {
-    return wrong("--no-credentials and --credentials exclude each other");
+    return invalid("--no-credentials and --credentials exclude each other");
   }
   const std::size_t colon = words.credentials.find(':');
   if (!words.credentials.empty()) {
     if (colon == std::string::npos || colon == 0 ||
         colon + 1 == words.credentials.size()) {
       // Not repeated: the half that is right may be a secret.
-      return wrong("--credentials reads KEY:SECRET");
+      return invalid("--credentials reads KEY:SECRET");
     }
     access.credentials =
         Credentials{words.credentials.substr(0, colon),
                     words.credentials.substr(colon + 1), words.session_token};
   } else if (!words.session_token.empty()) {
-    return wrong("--session-token needs --credentials KEY:SECRET");
+    return invalid("--session-token needs --credentials KEY:SECRET");
   } else if (!words.no_credentials && !is_loopback(words.host)) {
     access.credentials = Credentials{"LEAT" + drawn(8), drawn(20), ""};
   }
@@ -145,8 +141,7 @@ Result<void> write_certificate(const TlsIdentity& identity,
   file << identity.certificate_pem;
   file.close();
   if (file) return {};
-  return Error(ErrorCode::kPermissionDenied,
-               fmt::format("--tls-cert-out {} cannot be written", path));
+  return denied("--tls-cert-out {} cannot be written", path);
 }
 
 Result<HttpServerOptions> http_of(const BucketWords& words) {
@@ -161,7 +156,7 @@ Result<HttpServerOptions> http_of(const BucketWords& words) {
            parse_rate(words.total_bandwidth, "total-bandwidth"));
   if (!words.tls) {
     if (words.tls_cert_out.empty()) return http;
-    return wrong("--tls-cert-out needs --tls");
+    return invalid("--tls-cert-out needs --tls");
   }
   LEAT_TRY(http.tls, make_self_signed_identity(words.host));
   if (!words.tls_cert_out.empty()) {

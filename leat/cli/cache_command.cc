@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "leat/base/errors.h"
 #include "leat/base/units.h"
 #include "leat/cache/inspect.h"
 #include "leat/cli/commands.h"
@@ -98,10 +99,8 @@ Result<void> run_look(const CacheFlags& flags, Bodies bodies,
   }
   if (bodies == Bodies::kTrust) return {};
   if (unread != nullptr) {
-    return Error(ErrorCode::kPermissionDenied,
-                 fmt::format("{} could not be read: {}; verify as the user "
-                             "that wrote it",
-                             unread->path, unread->unread));
+    return denied("{} could not be read: {}; verify as the user that wrote it",
+                  unread->path, unread->unread);
   }
   if (bad == 0) return {};
   std::string what = fmt::format("{} records", bad - damaged);
@@ -109,12 +108,10 @@ Result<void> run_look(const CacheFlags& flags, Bodies bodies,
     what = fmt::format("the headers of {} segments{}", damaged,
                        bad == damaged ? "" : " and " + what);
   }
-  return Error(
-      ErrorCode::kCorrupt,
-      fmt::format(
-          "{} in {} are bad: a loader fetches again what they held and "
-          "gives their room back; if it happens often, look at the disk",
-          what, flags.path));
+  return corrupt(
+      "{} in {} are bad: a loader fetches again what they held and gives their "
+      "room back; if it happens often, look at the disk",
+      what, flags.path);
 }
 
 Result<void> run_clear(const CacheFlags& flags, CommandContext& context) {

@@ -25,19 +25,21 @@ struct CommandContext {
   std::stop_token stop;
 };
 
-/// One file each in cli/, one name each in main.cc. It has one of the two
-/// functions.
+/// One file each in cli/, one row each in commands.cc. It has one of the three
+/// members behind its summary.
 ///
 /// `add` declares options on `app` (with an example in the footer) and returns
 /// what runs if the command was chosen. An Error of kInvalidArgument exits with
 /// 2, any other with 1, after its message went to `err`. `take_words` gets the
-/// words of the command line as they are, the command's name first.
+/// words of the command line as they are, the command's name first. `python`
+/// names the module of a command that is written in Python (python_command.h).
 struct Command {
   std::string_view name;
   std::string_view summary;
   std::function<Result<void>(CommandContext&)> (*add)(CLI::App& app) = nullptr;
   Result<void> (*take_words)(std::span<const std::string> words,
                              CommandContext& context) = nullptr;
+  std::string_view python = {};
 };
 
 /// Commands that serve one purpose, in the order in which they are told of.

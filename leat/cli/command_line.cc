@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "leat/cli/nearest_word.h"
+#include "leat/cli/python_command.h"
 
 #ifndef LEAT_VERSION
 #error "the build defines LEAT_VERSION"
@@ -84,13 +85,22 @@ ExitCode print_overview(std::span<const CommandGroup> groups,
   return written(ExitCode::kDone, context);
 }
 
-/// The command of that name that takes its words as they are, or null.
-const Command* taker_of_words(const std::string& name,
-                              std::span<const CommandGroup> groups) {
+/// Runs the command of that name that takes its words as they are; null if
+/// there is none.
+Run taker_of(const std::vector<std::string>& words,
+             std::span<const CommandGroup> groups) {
   for (const CommandGroup& group : groups) {
     for (const Command* command : group.commands) {
-      if (name == command->name && command->take_words != nullptr) {
-        return command;
+      if (words.front() != command->name) continue;
+      if (!command->python.empty()) {
+        return [&words, command](CommandContext& context) -> Result<void> {
+          return become_python(command->python, words, context);
+        };
+      }
+      if (command->take_words != nullptr) {
+        return [&words, command](CommandContext& context) {
+          return command->take_words(words, context);
+        };
       }
     }
   }
@@ -130,11 +140,7 @@ ExitCode run_command_line(std::vector<std::string> words,
     context.err << "leat: " << why << '\n';
     return ExitCode::kWrongUsage;
   }
-  if (const Command* command = taker_of_words(words.front(), groups)) {
-    return run(
-        [&](CommandContext& own) { return command->take_words(words, own); },
-        context);
-  }
+  if (const Run taker = taker_of(words, groups)) return run(taker, context);
   CLI::App app("Feeds deep-learning training straight from object storage.",
                "leat");
   app.set_version_flag("--version", "leat " LEAT_VERSION);

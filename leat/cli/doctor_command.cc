@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "leat/base/errors.h"
 #include "leat/base/units.h"
 #include "leat/cli/catalogue_flags.h"
 #include "leat/cli/commands.h"
@@ -173,7 +174,7 @@ Result<void> run_doctor(const std::string& url, const StoreFlags& store,
   }
   if (is_json) context.out << dump_json(report) << '\n';
   if (is_good) return {};
-  return Error(ErrorCode::kUnavailable, "something needs fixing; see above");
+  return unavailable("something needs fixing; see above");
 }
 
 std::function<Result<void>(CommandContext&)> add_doctor(CLI::App& app) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/errors.h"
 #include "leat/base/units.h"
 #include "leat/cli/catalogue_flags.h"
 #include "leat/cli/commands.h"
@@ -104,21 +105,18 @@ Result<Explained> replay(const std::string& file) {
 
 Result<void> run_explain(const ExplainFlags& flags, CommandContext& context) {
   if (flags.url.empty() == flags.replay.empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "explain takes a URL, or --replay and a file that "
-                 "--tune-trace wrote");
+    return invalid(
+        "explain takes a URL, or --replay and a file that --tune-trace wrote");
   }
   LEAT_TRY(const Explained explained,
            flags.replay.empty() ? watch(flags, context) : replay(flags.replay));
   if (!explained.explanation) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        flags.replay.empty()
-            ? "too little was seen to explain: run for longer (--for), "
-              "and not with LEAT_TUNE=off or --no-tune"
-            : flags.replay +
-                  " holds too little to explain: record "
-                  "for longer (--tune-trace)");
+    return invalid(flags.replay.empty()
+                       ? "too little was seen to explain: run for longer "
+                         "(--for), and not with LEAT_TUNE=off or --no-tune"
+                       : flags.replay +
+                             " holds too little to explain: record for longer "
+                             "(--tune-trace)");
   }
   if (flags.is_json) {
     auto json = nlohmann::ordered_json::parse(to_json(*explained.explanation));

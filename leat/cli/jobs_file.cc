@@ -7,6 +7,7 @@
 #include <cmath>
 #include <random>
 
+#include "leat/base/errors.h"
 #include "leat/engine/toml_reader.h"
 
 namespace leat {
@@ -198,15 +199,14 @@ Result<std::vector<NamedSharing>> parse_jobs_file(std::string_view text,
   LEAT_TRY_VOID(reader.done());
   if (job_tables == nullptr || job_tables->size() > kMostKinds ||
       (arrival_tables != nullptr && arrival_tables->size() > kMostKinds)) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} must have between 1 and {} [[jobs]], and at "
-                             "most as many [[arrivals]]",
-                             name, kMostKinds));
+    return invalid(
+        "{} must have between 1 and {} [[jobs]], and at most as many "
+        "[[arrivals]]",
+        name, kMostKinds);
   }
   if (bucket_tables != nullptr && bucket_tables->size() > kMostKinds) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} has {} [[buckets]]: at most {}", name,
-                             bucket_tables->size(), kMostKinds));
+    return invalid("{} has {} [[buckets]]: at most {}", name,
+                   bucket_tables->size(), kMostKinds);
   }
   LEAT_TRY(const std::vector<std::string> buckets,
            read_buckets(bucket_tables, cluster.node));
@@ -219,9 +219,7 @@ Result<std::vector<NamedSharing>> parse_jobs_file(std::string_view text,
     kinds.push_back(std::move(kind));
   }
   if (count > kMostJobs) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{} has {} jobs: at most {}", name, count, kMostJobs));
+    return invalid("{} has {} jobs: at most {}", name, count, kMostJobs);
   }
   std::vector<NamedSharing> runs;
   const std::size_t shapes =

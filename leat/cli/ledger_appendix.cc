@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "leat/base/errors.h"
 #include "leat/base/units.h"
 #include "leat/cli/plan_report.h"
 
@@ -146,7 +147,7 @@ Result<NamedLedger> ledger_in(const std::string& text,
                               const std::string& name) {
   const Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   const auto refuse = [&](std::string_view why) {
-    return Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", name, why));
+    return invalid("{}: {}", name, why);
   };
   if (!root.is_object()) {
     return refuse("is no JSON object: give the output of leat bench --json");

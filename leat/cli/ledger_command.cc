@@ -1,12 +1,11 @@
 // leat ledger REPORT...    The costs of runs side by side; the appendix of a
 // paper.
 
-#include <fmt/format.h>
-
 #include <memory>
 #include <ostream>
 #include <vector>
 
+#include "leat/base/errors.h"
 #include "leat/cli/commands.h"
 #include "leat/cli/ledger.h"
 #include "leat/cli/ledger_appendix.h"
@@ -46,9 +45,8 @@ void emit(const Carbon& carbon, Json& ledger) {
 
 Result<void> run_ledger(const AppendixFlags& flags, CommandContext& context) {
   if (flags.reports.size() > kMostReports) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} reports: at most {} stand side by side",
-                             flags.reports.size(), kMostReports));
+    return invalid("{} reports: at most {} stand side by side",
+                   flags.reports.size(), kMostReports);
   }
   LEAT_TRY(const Carbon carbon, flags.energy.carbon());
   std::vector<NamedLedger> runs;

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <limits>
 #include <sstream>
 
+#include "leat/base/errors.h"
 #include "leat/cli/number_checks.h"
 #include "leat/plan/cache_policy.h"
 #include "leat/plan/steps.h"
@@ -19,10 +21,8 @@ Result<ShuffleChoice> shuffle_of(const std::string& text) {
   if (text == "full") return ShuffleChoice::kFull;
   if (text == "block") return ShuffleChoice::kBlock;
   if (text == "stream") return ShuffleChoice::kStream;
-  return Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("--shuffle {}; it is true, false, full, block or stream",
-                  text));
+  return invalid("--shuffle {}; it is true, false, full, block or stream",
+                 text);
 }
 
 }  // namespace
@@ -139,9 +139,9 @@ Result<std::optional<CacheOptions>> LoaderFlags::cache_options() const {
   if (!cache.empty()) {
     if (cache != "auto" || !cache_ram.empty() || !cache_disk.empty() ||
         !cache_disk_limit.empty()) {
-      return Error(ErrorCode::kInvalidArgument,
-                   "--cache is auto, or left out where --cache-ram, "
-                   "--cache-disk or --cache-disk-limit say the sizes");
+      return invalid(
+          "--cache is auto, or left out where --cache-ram, --cache-disk or "
+          "--cache-disk-limit say the sizes");
     }
     options->is_auto = true;
   }
@@ -161,8 +161,7 @@ Result<std::optional<CacheOptions>> LoaderFlags::cache_options() const {
     LEAT_TRY(options->form, cache_form_of(cache_form));
   }
   if (cache_peers == std::vector<std::string>{"auto"}) {
-    return Error(
-        ErrorCode::kInvalidArgument,
+    return invalid(
         "--cache-peers auto is for jobs in Python, whose ranks find each "
         "other; start `memcached -M -I 8m` and name it, host:port");
   }
@@ -194,9 +193,7 @@ Result<LoaderOptions> LoaderFlags::loader_options() const {
     options.fields.push_back(name);
   }
   if (on_error != "raise" && on_error != "substitute") {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("--on-error {}; it is raise or substitute", on_error));
+    return invalid("--on-error {}; it is raise or substitute", on_error);
   }
   options.on_error =
       on_error == "raise" ? OnError::kRaise : OnError::kSubstitute;
@@ -209,14 +206,13 @@ Result<LoaderOptions> LoaderFlags::loader_options() const {
     options.fetch_ahead = FetchAheadOptions{.fetch_size = fetch_size,
                                             .queue_threshold = queue_threshold};
   } else if (queue_threshold != 0) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "--queue-threshold without --fetch-size; give the number of "
-                 "samples of a fetch");
+    return invalid(
+        "--queue-threshold without --fetch-size; give the number of samples of "
+        "a fetch");
   }
   LEAT_TRY(options.cache, cache_options());
   if (rank.has_value() != world_size.has_value()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "--rank and --world-size go together");
+    return invalid("--rank and --world-size go together");
   }
   if (rank) options.rank = Rank{.rank = *rank, .world_size = *world_size};
   options.hashes = !has_no_hash;
@@ -230,9 +226,12 @@ Result<LoaderOptions> LoaderFlags::loader_options() const {
 void StoreFlags::add_to(CLI::App& app) {
   app.add_option("--endpoint-url", endpoint_url,
                  "the S3 endpoint; default: the environment, the profile, AWS");
-  app.add_option("--region", region, "default: the environment, the profile");
-  app.add_option("--profile", profile,
-                 "the profile in the AWS configuration files");
+  for (const SchemeOption& option : scheme_options()) {
+    std::string flag = "--" + std::string(option.name);
+    std::ranges::replace(flag, '_', '-');
+    app.add_option(flag, of_scheme[std::string(option.name)],
+                   std::string(option.doc));
+  }
   app.add_flag("--no-sign-request", no_sign_request,
                "send requests unsigned, for public buckets");
   app.add_flag("--requester-pays", requester_pays,
@@ -246,8 +245,9 @@ void StoreFlags::add_to(CLI::App& app) {
 StoreOptions StoreFlags::store_options() const {
   StoreOptions options;
   options.endpoint_url = endpoint_url;
-  options.region = region;
-  options.profile = profile;
+  options.of_scheme = of_scheme;
+  std::erase_if(options.of_scheme,
+                [](const auto& option) { return option.second.empty(); });
   options.no_sign_request = no_sign_request;
   options.requester_pays = requester_pays;
   options.patience = from_seconds(patience_seconds);

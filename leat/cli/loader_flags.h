@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,12 +62,11 @@ struct LoaderFlags {
   Result<std::optional<CacheOptions>> cache_options() const;
 };
 
-/// `--endpoint-url`, `--region`, `--profile`, `--no-sign-request`, as the AWS
-/// command line spells them; `--requester-pays`, as mount-s3 does.
+/// `--endpoint-url`, `--no-sign-request`, as the AWS command line spells them;
+/// `--requester-pays`, as mount-s3 does; and the options of schemes.
 struct StoreFlags {
   std::string endpoint_url;
-  std::string region;
-  std::string profile;
+  std::map<std::string, std::string, std::less<>> of_scheme;
   bool no_sign_request = false;
   bool requester_pays = false;
   double patience_seconds = 300;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/errors.h"
 #include "leat/cli/catalogue_flags.h"
 #include "leat/cli/commands.h"
 
@@ -129,8 +130,7 @@ Result<void> list_anything(const OpenedStore& store, const LsFlags& flags,
   }
   if (why) return *std::move(why);
   if (!found) return std::move(found).error();
-  return Error(ErrorCode::kNotFound,
-               fmt::format("there is nothing at {}", store.url));
+  return not_found("there is nothing at {}", store.url);
 }
 
 Result<void> run_ls(const LsFlags& flags, CommandContext& context) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "leat/base/errors.h"
+
 namespace leat {
 namespace {
 
@@ -85,19 +87,18 @@ Result<MachineList> parse_machine_list(std::string_view text,
              read_machine(*machines->get(i)->as_table(), where, as_of));
     if (std::ranges::find(list.machines, machine.name, &Machine::name) !=
         list.machines.end()) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{}: there is another \"{}\": give each machine "
-                               "its own name",
-                               where, machine.name));
+      return invalid(
+          "{}: there is another \"{}\": give each machine its own name", where,
+          machine.name);
     }
     list.machines.push_back(std::move(machine));
     list.as_of.push_back(std::move(as_of));
   }
   if (list.machines.empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} has no [[machine]]: see "
-                             "docs/reference/machines.md for what to write",
-                             name));
+    return invalid(
+        "{} has no [[machine]]: see docs/reference/machines.md for what to "
+        "write",
+        name);
   }
   return list;
 }

@@ -1,4 +1,4 @@
-// leat COMMAND ...    The program: its commands, its signals, its exit code.
+// leat COMMAND ...    The program: its signals, its exit code.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -18,22 +18,6 @@
 
 namespace leat {
 namespace {
-
-// The overview of `leat` and `leat --help`, in this order.
-const std::vector<CommandGroup> kCommands = {
-    {"Look at data and index it",
-     {&kLsCommand, &kStatCommand, &kShowCommand, &kDiffCommand, &kQueryCommand,
-      &kIndexCommand, &kWarmCommand, &kCacheCommand, &kPackCommand,
-      &kPrepareCommand}},
-    {"Find out how fast training goes, and why",
-     {&kDoctorCommand, &kBenchCommand, &kProfileCommand, &kExplainCommand}},
-    {"Predict the effect of changes",
-     {&kWhatIfCommand, &kRecommendCommand, &kPlanCommand, &kSimulateCommand}},
-    {"Prove what a run delivered and cost", {&kVerifyCommand, &kLedgerCommand}},
-    {"Share a node among jobs", {&kAgentCommand, &kTopCommand}},
-    {"Try things, and look things up",
-     {&kBucketCommand, &kOpsCommand, &kDocsCommand}},
-};
 
 sigset_t ending_signals() {
   sigset_t signals;
@@ -80,7 +64,7 @@ int run(int argc, char** argv) {
                          .env = process_env(),
                          .stop = stop.get_token()};
   return static_cast<int>(run_command_line(
-      std::vector<std::string>(argv + 1, argv + argc), kCommands, context));
+      std::vector<std::string>(argv + 1, argv + argc), commands(), context));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "leat/base/errors.h"
 #include "leat/base/units.h"
 #include "leat/cli/break_even_report.h"
 #include "leat/cli/break_even_sweep.h"
@@ -187,11 +188,10 @@ Result<SweepOptions> sweep_options(const PlanFlags& flags) {
   options.global_batch = flags.global_batch_size;
   const std::uint64_t ranks = std::uint64_t{flags.nodes} * flags.ranks_per_node;
   if (ranks > kMostRanks) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("--nodes {} times --ranks-per-node {} are {} "
-                    "ranks: at most {} are simulated",
-                    flags.nodes, flags.ranks_per_node, ranks, kMostRanks));
+    return invalid(
+        "--nodes {} times --ranks-per-node {} are {} ranks: at most {} are "
+        "simulated",
+        flags.nodes, flags.ranks_per_node, ranks, kMostRanks);
   }
   options.ranks = static_cast<std::uint32_t>(ranks);
   options.nodes = flags.nodes;
@@ -301,17 +301,17 @@ Result<void> run_dataset(const PlanFlags& flags, CommandContext& context) {
 
 Result<void> run_plan(const PlanFlags& flags, CommandContext& context) {
   if (flags.dataset.url.empty() == flags.simulate_file.empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "plan takes a URL, or a file of jobs by --simulate FILE: give "
-                 "one of them");
+    return invalid(
+        "plan takes a URL, or a file of jobs by --simulate FILE: give one of "
+        "them");
   }
   if (flags.simulate_file.empty()) return run_dataset(flags, context);
   for (const CLI::Option* option : flags.of_a_dataset->get_options()) {
     if (option->count() == 0) continue;
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} is of a dataset, and what --simulate runs is "
-                             "in its file: say it there, or give a URL",
-                             option->get_name()));
+    return invalid(
+        "{} is of a dataset, and what --simulate runs is in its file: say it "
+        "there, or give a URL",
+        option->get_name());
   }
   return run_file(flags, context);
 }

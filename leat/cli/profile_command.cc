@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/errors.h"
 #include "leat/base/units.h"
 #include "leat/cli/catalogue_flags.h"
 #include "leat/cli/commands.h"
@@ -78,9 +79,9 @@ Result<Path> hook_folder(const Env& env) {
       return folder;
     }
   }
-  return Error(ErrorCode::kNotFound,
-               "the hook for Python is not beside this program: install the "
-               "package, or set LEAT_PROFILE_HOOK to its leat/_profile");
+  return not_found(
+      "the hook for Python is not beside this program: install the package, or "
+      "set LEAT_PROFILE_HOOK to its leat/_profile");
 }
 
 /// The folders that a script may write to: its working folder, the user's home,
@@ -98,10 +99,8 @@ Result<std::vector<Path>> scratch_folders(const ProfileFlags& flags,
   for (const std::string& output : flags.outputs) {
     const Path path = std::filesystem::canonical(output, failed);
     if (failed || !std::filesystem::is_directory(path, failed)) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("--outputs {}: no folder is there; make it, or "
-                               "leave it out",
-                               output));
+      return invalid(
+          "--outputs {}: no folder is there; make it, or leave it out", output);
     }
     folders.push_back(path);
   }
@@ -125,8 +124,8 @@ Result<NodeCommands> nodes_of(const ProfileFlags& flags, const Env& env) {
     return commands;
   }
   if (flags.node_prefixes.empty()) return commands_on_nodes(flags.nodes, env);
-  return Error(ErrorCode::kInvalidArgument,
-               "--nodes names all nodes, and --node one: give one of the two");
+  return invalid(
+      "--nodes names all nodes, and --node one: give one of the two");
 }
 
 Result<LaunchPlan> launch_plan(const ProfileFlags& flags, const Env& env) {
@@ -142,12 +141,11 @@ Result<LaunchPlan> launch_plan(const ProfileFlags& flags, const Env& env) {
       .path = value_of(env, "PATH").value_or("")};
   if (!nodes.prefixes.empty()) plan.nodes = nodes.prefixes;
   if (plan.processes_per_node == 0) {
-    return Error(ErrorCode::kInvalidArgument, "--nproc-per-node 0");
+    return invalid("--nproc-per-node 0");
   }
   if (plan.nodes.size() > 1 && plan.master_address.empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "--master-addr: the address at which the other nodes reach "
-                 "the first");
+    return invalid(
+        "--master-addr: the address at which the other nodes reach the first");
   }
   return plan;
 }
@@ -258,10 +256,10 @@ Result<void> run_profile(const ProfileFlags& flags, CommandContext& context) {
   LEAT_TRY(const Nanoseconds limit, parse_duration(flags.limit));
   // Fail now, not after minutes of work.
   if (!flags.html.empty() && !std::ofstream(flags.html, std::ios::app)) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("--html {}: cannot be written: make its folder, "
-                             "or give a path that you may write",
-                             flags.html));
+    return invalid(
+        "--html {}: cannot be written: make its folder, or give a path that "
+        "you may write",
+        flags.html);
   }
   Result<Json> report = profile(flags, launch, limit, context);
   if (!flags.html.empty()) {

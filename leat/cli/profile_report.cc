@@ -9,6 +9,7 @@
 #include <numeric>
 #include <ostream>
 
+#include "leat/base/errors.h"
 #include "leat/engine/read_text.h"
 #include "leat/profile/timeline.h"
 
@@ -280,18 +281,17 @@ void print_profile(const Json& report, std::ostream& out) {
 Result<Json> read_profile_report(const std::string& path) {
   LEAT_TRY(const std::string text, read_text(path, kMostReportBytes));
   Json report = Json::parse(text, nullptr, false);
-  const auto invalid = [&](const std::string& what) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{}: {}; make one by leat profile --json -- "
-                             "python train.py > FILE",
-                             path, what));
+  const auto wrong = [&](const std::string& what) {
+    return invalid(
+        "{}: {}; make one by leat profile --json -- python train.py > FILE",
+        path, what);
   };
   if (!report.is_object() || !report.contains("leat_profile")) {
-    return invalid("is no report of leat profile");
+    return wrong("is no report of leat profile");
   }
   if (report["leat_profile"] != kVersion) {
-    return invalid(fmt::format("is a report of version {}, and {} is read here",
-                               report["leat_profile"].dump(), kVersion));
+    return wrong(fmt::format("is a report of version {}, and {} is read here",
+                             report["leat_profile"].dump(), kVersion));
   }
   return report;
 }

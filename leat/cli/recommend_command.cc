@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 
+#include "leat/base/errors.h"
 #include "leat/cli/commands.h"
 #include "leat/cli/machine_list.h"
 #include "leat/cli/number_checks.h"
@@ -68,15 +69,13 @@ Result<const Machine*> machine_of(const Json& report, const MachineList& list,
     }
   }
   if (!name.empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("--on {}: the catalog has no such machine", name));
+    return invalid("--on {}: the catalog has no such machine", name);
   }
-  return Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("the report was made {}, and no machine of the catalog has "
-                  "that: name one that is as fast by --on NAME, or add yours",
-                  accelerator.empty() ? "without an accelerator"
-                                      : "on \"" + accelerator + "\""));
+  return invalid(
+      "the report was made {}, and no machine of the catalog has that: name "
+      "one that is as fast by --on NAME, or add yours",
+      accelerator.empty() ? "without an accelerator"
+                          : "on \"" + accelerator + "\"");
 }
 
 Result<WholeTraining> training_of(const Json& report, const Machine& machine,
@@ -85,9 +84,9 @@ Result<WholeTraining> training_of(const Json& report, const Machine& machine,
   const auto length = report.find("epoch_batches");
   const bool has_length = length != report.end() && length->is_number();
   if (!flags.steps && !has_length) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "the loader has no length: say how many steps an epoch has, "
-                 "by --steps");
+    return invalid(
+        "the loader has no length: say how many steps an epoch has, by "
+        "--steps");
   }
   WholeTraining training{
       .step = step,
@@ -233,7 +232,7 @@ void print(const Json& told, std::ostream& out) {
 Result<void> run_recommend(const RecommendFlags& flags,
                            CommandContext& context) {
   if (flags.hours && flags.money) {
-    return Error(ErrorCode::kInvalidArgument, "--hours or --money, not both");
+    return invalid("--hours or --money, not both");
   }
   LEAT_TRY(Json report, read_profile_report(flags.report));
   LEAT_TRY(const std::string text, read_text(flags.catalog, 1 << 20));

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/errors.h"
 #include "leat/engine/prices.h"
 #include "leat/engine/toml_reader.h"
 
@@ -266,9 +267,8 @@ Result<void> check_simulations_of(
     const auto found =
         std::ranges::find(simulations, way.simulation, &NamedSimulation::name);
     const auto refuse = [&](std::string_view why) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{}, way {}: simulation = \"{}\" {}", run.name,
-                               way.way.name, way.simulation, why));
+      return invalid("{}, way {}: simulation = \"{}\" {}", run.name,
+                     way.way.name, way.simulation, why);
     };
     if (found == simulations.end()) {
       return refuse("is no [[simulation]] of the file: name one by its name");
@@ -289,9 +289,8 @@ Result<std::vector<Item>> read_all(const toml::array* tables,
   std::vector<Item> items;
   if (tables == nullptr) return items;
   if (tables->size() > kMostRuns) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} of [[{}]] are more than {}", tables->size(),
-                             kind, kMostRuns));
+    return invalid("{} of [[{}]] are more than {}", tables->size(), kind,
+                   kMostRuns);
   }
   items.reserve(tables->size());
   for (std::size_t i = 0; i < tables->size(); ++i) {
@@ -325,11 +324,10 @@ Result<SimulationFile> parse_simulation_file(std::string_view text,
   }
   if (file.simulations.empty() && file.deli.empty() && file.solar.empty() &&
       file.break_even.empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} has no [[simulation]], [[break_even]], "
-                             "[[deli]] or [[solar]]: see "
-                             "docs/reference/plan.md for what to write",
-                             name));
+    return invalid(
+        "{} has no [[simulation]], [[break_even]], [[deli]] or [[solar]]: see "
+        "docs/reference/plan.md for what to write",
+        name);
   }
   return file;
 }

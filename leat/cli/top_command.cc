@@ -16,6 +16,7 @@
 
 #include "leat/agent/view_json.h"
 #include "leat/agent/view_server.h"
+#include "leat/base/errors.h"
 #include "leat/base/mutex.h"
 #include "leat/cli/commands.h"
 #include "leat/cli/top_screen.h"
@@ -65,8 +66,7 @@ class AgentClient {
                               .most_body_bytes = kMostBytes},
                              stop));
     if (reply.status != 200) {
-      return Error(ErrorCode::kUnavailable,
-                   fmt::format("HTTP {}", reply.status));
+      return unavailable("HTTP {}", reply.status);
     }
     return read_view_json(reply.body);
   }
@@ -141,9 +141,9 @@ Result<void> run_top(const TopWords& words, CommandContext& context) {
   std::string url = words.url;
   while (url.ends_with('/')) url.pop_back();
   if (!url.starts_with("http://") && !url.starts_with("https://")) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "--url reads the address of an agent's page, such as "
-                 "http://127.0.0.1:5328");
+    return invalid(
+        "--url reads the address of an agent's page, such as "
+        "http://127.0.0.1:5328");
   }
   AgentClient agent(std::move(url));
   LEAT_TRY(NodeView view,

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/errors.h"
 #include "leat/cli/commands.h"
 #include "leat/cli/progress_line.h"
 #include "leat/engine/order_log/compare.h"
@@ -62,10 +63,6 @@ bool is_of_run(std::string_view name, const fs::path& run) {
   return middle.empty() || (middle[0] == '.' && is_number(middle.substr(1)));
 }
 
-Error wrong(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 /// Adds the order logs of a folder, or those that belong to the name of a file.
 Result<void> add_logs(const std::string& place,
                       std::vector<std::string>& files) {
@@ -83,13 +80,13 @@ Result<void> add_logs(const std::string& place,
     if (is_wanted) found.push_back((folder / name).string());
   }
   if (failed) {
-    return wrong(fmt::format("{} cannot be read: {}", place, failed.message()));
+    return invalid("{} cannot be read: {}", place, failed.message());
   }
   if (found.empty()) {
-    return wrong(
-        fmt::format("{}: there is no order log{}; a loader writes one with "
-                    "trace={{\"order_log\": …}}",
-                    place, is_folder ? " in this folder" : " of that name"));
+    return invalid(
+        "{}: there is no order log{}; a loader writes one with "
+        "trace={{\"order_log\": …}}",
+        place, is_folder ? " in this folder" : " of that name");
   }
   std::ranges::sort(found);
   files.insert(files.end(), found.begin(), found.end());
@@ -105,7 +102,7 @@ Result<OrderRunFiles> logs_of(const std::string& run) {
   std::ranges::sort(logs.files);
   const auto [same, end] = std::ranges::unique(logs.files);
   logs.files.erase(same, end);
-  if (logs.files.empty()) return wrong("the name of a run is empty");
+  if (logs.files.empty()) return invalid("the name of a run is empty");
   return logs;
 }
 
@@ -233,7 +230,7 @@ Result<OrderVerdict> verify(const VerifyFlags& flags, CommandContext& context) {
 
 Result<void> run_verify(const VerifyFlags& flags, CommandContext& context) {
   if (flags.runs.size() > 2) {
-    return wrong(
+    return invalid(
         "verify takes one run or two; several logs of one run are a folder, or "
         "a list with commas");
   }
@@ -241,7 +238,7 @@ Result<void> run_verify(const VerifyFlags& flags, CommandContext& context) {
   if (!verdict) {
     const Error& error = verdict.error();
     if (error.code() == ErrorCode::kCancelled) return error;
-    return wrong(error.message());  // Nothing was proved or disproved.
+    return invalid(error.message());  // Nothing was proved or disproved.
   }
   if (flags.is_json) {
     context.out << json_of(*verdict).dump() << '\n';
@@ -250,7 +247,7 @@ Result<void> run_verify(const VerifyFlags& flags, CommandContext& context) {
     print_notes(*verdict, context.out);
   }
   if (!verdict->finding) return {};
-  return Error(ErrorCode::kCorrupt, "not proven: " + *verdict->finding);
+  return corrupt("not proven: " + *verdict->finding);
 }
 
 std::function<Result<void>(CommandContext&)> add_verify(CLI::App& app) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <ostream>
 
+#include "leat/base/errors.h"
 #include "leat/cli/profile_report.h"
 #include "leat/profile/what_if.h"
 
@@ -67,9 +68,7 @@ class Numbers {
       name += name.empty() ? "" : ".";
       name += key;
     }
-    wrong_ = Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("the report's {} {}: make the report again", name, what));
+    wrong_ = invalid("the report's {} {}: make the report again", name, what);
   }
 
   const Json& report_;
@@ -120,9 +119,8 @@ std::string change_in_words(const std::string& knob, double value) {
 
 Result<MeasuredStep> measured_step(const Json& report) {
   if (const Json* why = find(report, {"failed"})) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("the profile failed: {}",
-                             why->is_string() ? why->get<std::string>() : ""));
+    return invalid("the profile failed: {}",
+                   why->is_string() ? why->get<std::string>() : "");
   }
   Numbers numbers(report);
   const auto part = [&](const char* name) {
@@ -164,10 +162,7 @@ Result<Json> asked_json(const StepModel& model,
     const char* const begin = one.data() + std::min(equals, one.size() - 1) + 1;
     if (equals == std::string::npos ||
         std::from_chars(begin, end, value).ptr != end || begin == end) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("--with {}: not NAME=NUMBER, such as "
-                               "cached=0.5",
-                               one));
+      return invalid("--with {}: not NAME=NUMBER, such as cached=0.5", one);
     }
     const std::string name = one.substr(0, equals);
     LEAT_TRY_VOID(turn(setting, model.measured(), name, value));

@@ -1,58 +1,38 @@
 #include "leat/codec/image_formats.h"
 
-#include <fmt/format.h>
-
-#include <array>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "leat/base/buffer.h"
-#include "leat/codec/image/claimed_image.h"
-#include "leat/codec/jpeg/jpeg_header.h"
-#include "leat/codec/jpeg/jpeg_reader.h"
-#include "leat/codec/npy/npy_labels.h"
-#include "leat/codec/png/png_header.h"
-#include "leat/codec/png/png_reader.h"
-#include "leat/codec/tiff/tiff_header.h"
-#include "leat/codec/tiff/tiff_reader.h"
-#include "leat/codec/webp/webp_header.h"
-#include "leat/codec/webp/webp_reader.h"
+#include "leat/base/errors.h"
+#include "leat/codec/image/image_codec.h"
 
 namespace leat {
 namespace {
 
-struct FormatInfo {
-  std::string_view name;
-  Result<ClaimedImage> (*read_header)(std::span<const std::byte>);
-  std::unique_ptr<ImageReader> (*make_reader)();
-};
-
-// In the order of the enumerators.
-constexpr std::array kFormats = {
-    FormatInfo{"JPEG", read_jpeg_header, make_jpeg_reader},
-    FormatInfo{"PNG", read_png_header, make_png_reader},
-    FormatInfo{"WebP", read_webp_header, make_webp_reader},
-    FormatInfo{"TIFF", read_tiff_header, make_tiff_reader},
-    FormatInfo{".npy", read_npy_labels_header, make_npy_label_reader}};
-
-const FormatInfo& info_of(ImageFormat format) {
-  return kFormats[static_cast<std::size_t>(format)];
-}
-
 Result<void> check_pixels(const ImageHeader& header, std::uint64_t max_pixels) {
   const std::uint64_t pixels = std::uint64_t{header.width} * header.height;
   if (pixels <= max_pixels) return {};
-  return Error(
-      ErrorCode::kCorrupt,
-      fmt::format("{} claims {} x {} pixels, more than the limit of {}; if you "
-                  "trust it, raise DecodeImage(max_pixels=...)",
-                  info_of(header.format).name, header.width, header.height,
-                  max_pixels));
+  return corrupt(
+      "{} claims {} x {} pixels, more than the limit of {}; if you trust it, "
+      "raise DecodeImage(max_pixels=...)",
+      header.codec->name, header.width, header.height, max_pixels);
 }
 
-bool may_hold_labels(const ImageHeader& header) {
-  return header.format == ImageFormat::kPng ||
-         header.format == ImageFormat::kNpy ||
-         (header.format == ImageFormat::kTiff && header.is_grey);
+/// "JPEG, PNG nor WebP": the formats of pictures.
+std::string names_of_pictures() {
+  std::vector<std::string_view> names;
+  for (const ImageCodec* codec : image_codecs()) {
+    if (codec->has_pictures) names.push_back(codec->name);
+  }
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 == names.size() ? " nor " : ", ";
+    text += names[i];
+  }
+  return text;
 }
 
 class AnyImageReader final : public ImageReader {
@@ -60,28 +40,23 @@ class AnyImageReader final : public ImageReader {
   Result<Rect> start(std::span<const std::byte> encoded,
                      const ImageHeader& header,
                      const DecodeRequest& request) override {
+    const ImageCodec& codec = *header.codec;
     if (has_16_bits(request.mode) && header.depth != 16) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("this {} has no 16 bits a channel",
-                               info_of(header.format).name));
+      return invalid("this {} has no 16 bits a channel", codec.name);
     }
-    if (request.mode == PixelMode::kLabels && !may_hold_labels(header)) {
-      return Error(ErrorCode::kCorrupt,
-                   fmt::format("{} holds colours and no labels: a mask is a "
-                               "PNG in grey or with a palette, a grey TIFF, "
-                               "or an array in a .npy",
-                               info_of(header.format).name));
+    if (request.mode == PixelMode::kLabels && !header.may_hold_labels) {
+      return corrupt(
+          "{} holds colours and no labels: a mask is a PNG in grey or with a "
+          "palette, a grey TIFF, or an array in a .npy",
+          codec.name);
     }
-    if (request.mode != PixelMode::kLabels &&
-        header.format == ImageFormat::kNpy) {
-      return Error(ErrorCode::kCorrupt,
-                   "a .npy is no picture: DecodeMask reads it as a mask, and "
-                   "LoadNpy as an array");
+    if (request.mode != PixelMode::kLabels && !codec.has_pictures) {
+      return corrupt(
+          "a {} is no picture: DecodeMask reads it as a mask, and LoadNpy as "
+          "an array",
+          codec.name);
     }
-    std::unique_ptr<ImageReader>& reader =
-        readers_[static_cast<std::size_t>(header.format)];
-    if (!reader) reader = info_of(header.format).make_reader();
-    current_ = reader.get();
+    current_ = &reader_of(codec);
     return current_->start(encoded, header, request);
   }
 
@@ -99,50 +74,48 @@ class AnyImageReader final : public ImageReader {
   }
 
  private:
+  ImageReader& reader_of(const ImageCodec& codec) {
+    for (const auto& [made_for, reader] : readers_) {
+      if (made_for == &codec) return *reader;
+    }
+    return *readers_.emplace_back(&codec, codec.make_reader()).second;
+  }
+
   // Made when first needed.
-  std::array<std::unique_ptr<ImageReader>, kFormats.size()> readers_;
+  std::vector<std::pair<const ImageCodec*, std::unique_ptr<ImageReader>>>
+      readers_;
   ImageReader* current_ = nullptr;
 };
 
 }  // namespace
 
-std::string_view name_of(ImageFormat format) { return info_of(format).name; }
+std::string_view name_of(const ImageCodec& codec) { return codec.name; }
 
-std::optional<ImageFormat> image_format_of(std::span<const std::byte> encoded) {
-  const std::string_view text = as_text(encoded);
-  if (text.starts_with("\xff\xd8\xff")) return ImageFormat::kJpeg;
-  if (text.starts_with("\x89PNG\r\n\x1a\n")) return ImageFormat::kPng;
-  if (text.starts_with("RIFF") && text.size() >= 12 &&
-      text.substr(8, 4) == "WEBP") {
-    return ImageFormat::kWebp;
+const ImageCodec* image_codec_of(std::span<const std::byte> encoded) {
+  for (const ImageCodec* codec : image_codecs()) {
+    if (codec->recognizes(as_text(encoded))) return codec;
   }
-  if (text.starts_with(std::string_view("II*\0", 4)) ||
-      text.starts_with(std::string_view("MM\0*", 4)) ||
-      text.starts_with(std::string_view("II+\0", 4)) ||  // BigTIFF
-      text.starts_with(std::string_view("MM\0+", 4))) {
-    return ImageFormat::kTiff;
-  }
-  if (text.starts_with("\x93NUMPY")) return ImageFormat::kNpy;
-  return std::nullopt;
+  return nullptr;
 }
 
 Result<ImageHeader> read_image_header(std::span<const std::byte> encoded,
                                       std::uint64_t max_pixels) {
   if (encoded.empty()) {
-    return Error(ErrorCode::kCorrupt, "the image has no bytes");
+    return corrupt("the image has no bytes");
   }
-  const std::optional<ImageFormat> format = image_format_of(encoded);
-  if (!format) {
-    return Error(
-        ErrorCode::kCorrupt,
-        fmt::format("neither JPEG, PNG, WebP nor TIFF: the {} bytes begin "
-                    "with {:02x}; check the field that is decoded",
-                    encoded.size(), std::to_integer<unsigned>(encoded[0])));
+  const ImageCodec* const codec = image_codec_of(encoded);
+  if (codec == nullptr) {
+    return corrupt(
+        "neither {}: the {} bytes begin with {:02x}; check the field that is "
+        "decoded",
+        names_of_pictures(), encoded.size(),
+        std::to_integer<unsigned>(encoded[0]));
   }
-  LEAT_TRY(const ClaimedImage claimed, info_of(*format).read_header(encoded));
+  LEAT_TRY(ClaimedImage claimed, codec->read_header(encoded));
+  claimed.header.codec = codec;
   LEAT_TRY_VOID(check_pixels(claimed.header, max_pixels));
   // Only now, so that a bomb is called a bomb.
-  if (!claimed.fault.empty()) return Error(ErrorCode::kCorrupt, claimed.fault);
+  if (!claimed.fault.empty()) return corrupt(claimed.fault);
   return claimed.header;
 }
 

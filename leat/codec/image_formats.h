@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string_view>
 
@@ -12,12 +11,12 @@
 
 namespace leat {
 
-/// The format of an image by its first bytes, whatever its name says; nullopt
-/// if it is none of them.
-std::optional<ImageFormat> image_format_of(std::span<const std::byte> encoded);
+/// The codec of an image by its first bytes, whatever its name says; null if
+/// they are those of none.
+const ImageCodec* image_codec_of(std::span<const std::byte> encoded);
 
 /// "PNG".
-std::string_view name_of(ImageFormat format);
+std::string_view name_of(const ImageCodec& codec);
 
 /// Reads the header and checks that the bytes may hold the image it promises.
 /// Allocates nothing.

@@ -33,11 +33,11 @@ TEST(ImageHeaderTest, KnowsAnImageByItsBytesNotItsName) {
   const auto png = header_of(encode_png(picture(18, 41)));
 
   ASSERT_TRUE(jpeg);
-  EXPECT_EQ(jpeg->format, ImageFormat::kJpeg);
+  EXPECT_EQ(name_of(*jpeg->codec), "JPEG");
   EXPECT_EQ(jpeg->width, 33u);
   EXPECT_EQ(jpeg->height, 17u);
   ASSERT_TRUE(png);
-  EXPECT_EQ(png->format, ImageFormat::kPng);
+  EXPECT_EQ(name_of(*png->codec), "PNG");
   EXPECT_EQ(png->width, 18u);
   EXPECT_EQ(png->height, 41u);
 }

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/dataset/catalogue.h"
 #include "leat/dataset/catalogue_tables.h"
 
@@ -36,7 +37,7 @@ using catalogue_format::SectionEntry;
 using catalogue_format::SectionKind;
 using catalogue_format::unpack;
 
-Error corrupt(std::string message) {
+Error damaged(std::string message) {
   return Error(ErrorCode::kCorrupt, "catalogue: " + std::move(message));
 }
 
@@ -63,22 +64,22 @@ class SectionReader {
   /// The next section, which must be this one; its CRC is checked.
   Result<Section> take(SectionKind kind, std::size_t field = 0) {
     const auto name = [&] { return section_name(kind, field); };
-    if (next_ == sections_) return corrupt(name() + " are missing");
+    if (next_ == sections_) return damaged(name() + " are missing");
     const auto entry = load<SectionEntry>(file_.data() + sizeof(Header) +
                                           next_++ * sizeof(SectionEntry));
     if (entry.kind != static_cast<std::uint32_t>(kind) ||
         entry.field != field) {
-      return corrupt(fmt::format("section {} is of kind {}, not {}", next_ - 1,
+      return damaged(fmt::format("section {} is of kind {}, not {}", next_ - 1,
                                  entry.kind, name()));
     }
     if (entry.offset != next_offset_ ||
         entry.length > file_.size() - next_offset_) {
-      return corrupt(name() + " lie outside the file");
+      return damaged(name() + " lie outside the file");
     }
     const auto bytes = file_.subspan(entry.offset, entry.length);
     next_offset_ += entry.length;
     if ((checks_all() || is_small(kind)) && crc32c(bytes) != entry.crc) {
-      return corrupt("the checksum of " + name() + " does not match");
+      return damaged("the checksum of " + name() + " does not match");
     }
     return Section{.bytes = bytes, .width = entry.width};
   }
@@ -91,7 +92,7 @@ class SectionReader {
     // No overflow: counts are at most 2^40 and widths at most 16.
     if (std::ranges::find(widths, section.width) == widths.end() ||
         section.bytes.size() != count * section.width) {
-      return corrupt(fmt::format("{} do not hold {} values",
+      return damaged(fmt::format("{} do not hold {} values",
                                  section_name(kind, field), count));
     }
     return section;
@@ -108,7 +109,7 @@ class SectionReader {
             ? rises_to<std::uint32_t>(ends.bytes, text.bytes.size())
             : rises_to<std::uint64_t>(ends.bytes, text.bytes.size());
     if (!good) {
-      return corrupt(section_name(ends_kind, field) +
+      return damaged(section_name(ends_kind, field) +
                      " point outside their text");
     }
     return TextColumn{.ends = ends.bytes.data(),
@@ -122,7 +123,7 @@ class SectionReader {
 
   Result<void> at_end() const {
     if (next_ != sections_ || next_offset_ != file_.size()) {
-      return corrupt("there is more after the last section");
+      return damaged("there is more after the last section");
     }
     return {};
   }
@@ -190,7 +191,7 @@ Result<std::vector<FieldSpec>> read_fields(std::span<const std::byte> bytes) {
     auto name = list.text();
     if (!name || *kind > static_cast<std::uint8_t>(FieldKind::kString) ||
         !names.insert(*name).second) {
-      return corrupt("the fields cannot be read");
+      return damaged("the fields cannot be read");
     }
     fields.push_back({*std::move(name), static_cast<FieldKind>(*kind)});
   }
@@ -202,7 +203,7 @@ Result<std::vector<std::string>> read_classes(
   std::vector<std::string> classes;
   for (ListReader list(bytes); !list.is_at_end();) {
     auto name = list.text();
-    if (!name) return corrupt("the classes cannot be read");
+    if (!name) return damaged("the classes cannot be read");
     classes.push_back(*std::move(name));
   }
   return classes;
@@ -211,16 +212,15 @@ Result<std::vector<std::string>> read_classes(
 Result<Header> read_start(std::span<const std::byte> file) {
   const std::size_t seen = std::min(file.size(), kMagic.size());
   if (seen != 0 && std::memcmp(file.data(), kMagic.data(), seen) != 0) {
-    return Error(ErrorCode::kInvalidArgument, "not a catalogue of Leat");
+    return invalid("not a catalogue of Leat");
   }
-  if (file.size() < sizeof(Header)) return corrupt("cut short in its header");
+  if (file.size() < sizeof(Header)) return damaged("cut short in its header");
   const auto header = load<Header>(file.data());
   if (header.version != kVersion) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("catalogue of version {}, and this Leat reads "
-                             "version {}: make it again with `leat index "
-                             "--refresh`",
-                             header.version, kVersion));
+    return invalid(
+        "catalogue of version {}, and this Leat reads version {}: make it "
+        "again with `leat index --refresh`",
+        header.version, kVersion);
   }
   return header;
 }
@@ -228,17 +228,17 @@ Result<Header> read_start(std::span<const std::byte> file) {
 Result<Header> read_header(std::span<const std::byte> file) {
   LEAT_TRY(const Header header, read_start(file));
   if (header.file_bytes != file.size()) {
-    return corrupt(fmt::format("it should have {} bytes and has {}",
+    return damaged(fmt::format("it should have {} bytes and has {}",
                                header.file_bytes, file.size()));
   }
   const std::uint64_t table =
       std::uint64_t{header.sections} * sizeof(SectionEntry);
   if (table > file.size() - sizeof(Header)) {
-    return corrupt("its section table lies outside the file");
+    return damaged("its section table lies outside the file");
   }
   if (crc32c(file.subspan(sizeof(Header), table),
              crc32c(file.first(kHeaderCrcOffset))) != header.crc) {
-    return corrupt("the checksum of the header does not match");
+    return damaged("the checksum of the header does not match");
   }
   return header;
 }
@@ -249,12 +249,12 @@ Result<void> check_header(const Header& header) {
       header.etag_kind > static_cast<std::uint8_t>(EtagKind::kOther) ||
       header.sample_keys > static_cast<std::uint8_t>(SampleKeys::kOwn) ||
       header.has_checksums > 1) {
-    return corrupt("the header holds a value that cannot be");
+    return damaged("the header holds a value that cannot be");
   }
   const bool own_keys =
       header.sample_keys == static_cast<std::uint8_t>(SampleKeys::kOwn);
   if (!own_keys && header.samples != header.objects) {
-    return corrupt("its samples are not its objects");
+    return damaged("its samples are not its objects");
   }
   return {};
 }
@@ -331,7 +331,7 @@ Result<Section> take_ranges(SectionReader& sections, std::size_t field,
   const auto total =
       check_ranges(ranges.bytes, {tables.object_sizes, tables.objects * 8});
   if (!total) {
-    return corrupt(
+    return damaged(
         fmt::format("a range of field {} lies outside its object", field));
   }
   if (tables.total_bytes) {

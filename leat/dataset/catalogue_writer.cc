@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/dataset/catalogue_format.h"
 #include "leat/dataset/catalogue_layout.h"
 
@@ -26,8 +27,7 @@ constexpr PackedRange kMissingRange = pack(ByteRange{});
 
 void CatalogueWriter::fail(std::string message) {
   if (!failed_) {
-    failed_ = Error(ErrorCode::kInvalidArgument,
-                    "making a catalogue: " + std::move(message));
+    failed_ = invalid("making a catalogue: " + std::move(message));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/base/hash.h"
 #include "leat/dataset/catalogue_tables.h"
 #include "leat/dataset/catalogue_writer.h"
@@ -55,12 +56,11 @@ Result<std::vector<std::size_t>> fields_alike(const Catalogue& first,
     places.push_back(static_cast<std::size_t>(found - other.fields().begin()));
   }
   if (are_alike) return places;
-  return Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("cannot join part {}: its fields are ({}), those of the "
-                  "first ({}), and names and kinds have to agree; fields= and "
-                  "columns= of from_manifest name the fields of a table",
-                  part, names_of(other.fields()), names_of(first.fields())));
+  return invalid(
+      "cannot join part {}: its fields are ({}), those of the first ({}), and "
+      "names and kinds have to agree; fields= and columns= of from_manifest "
+      "name the fields of a table",
+      part, names_of(other.fields()), names_of(first.fields()));
 }
 
 /// The keys of all objects, one part after the other.
@@ -96,11 +96,10 @@ Result<void> check_labels(const CataloguePart& part, std::size_t label) {
   for (SampleId sample; sample.value < part.from->samples(); ++sample.value) {
     const std::int64_t old = part.from->int64(part.fields[label], sample);
     if (old >= 0 && old < known) continue;
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("'{}' has the label {}, and its dataset {} classes, so it "
-                    "cannot be renumbered by name; leave it out with filter()",
-                    part.from->key(sample), old, known));
+    return invalid(
+        "'{}' has the label {}, and its dataset {} classes, so it cannot be "
+        "renumbered by name; leave it out with filter()",
+        part.from->key(sample), old, known);
   }
   return {};
 }
@@ -144,10 +143,10 @@ Result<std::shared_ptr<CatalogueTables>> shared_tables(
   }
   if (part_field.empty()) return tables;
   if (first.field_index(part_field) != first.fields().size()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("cannot join: the parts have a field '{}', which "
-                             "is to be the number of a sample's part",
-                             part_field));
+    return invalid(
+        "cannot join: the parts have a field '{}', which is to be the number "
+        "of a sample's part",
+        part_field);
   }
   tables->part_field = tables->fields.size();
   tables->fields.push_back({std::string(part_field), FieldKind::kInt64});
@@ -189,10 +188,10 @@ Result<Catalogue> join_catalogues(Parts parts,
   tables->objects = keys->count();
   if (tables->objects > catalogue_format::kMostObjects ||
       tables->samples > catalogue_format::kMostSamples) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("cannot join {} objects with {} samples, which "
-                             "are more than a catalogue can hold",
-                             tables->objects, tables->samples));
+    return invalid(
+        "cannot join {} objects with {} samples, which are more than a "
+        "catalogue can hold",
+        tables->objects, tables->samples);
   }
   tables->object_keys = keys->column();
   tables->owner = std::move(keys);

@@ -1,11 +1,10 @@
 #include "leat/dataset/merge_classes.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
@@ -19,14 +18,11 @@ Result<void> check_named(Parts parts) {
   const auto named = std::ranges::find_if(parts, is_named);
   const auto bare = std::ranges::find_if_not(parts, is_named);
   if (named == parts.end() || bare == parts.end()) return {};
-  return Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("cannot join part {}: its labels are bare numbers, and those "
-                  "of part {} have names ('{}' is the first), so nobody knows "
-                  "which mean the same; name them with classes= of "
-                  "from_manifest",
-                  bare - parts.begin(), named - parts.begin(),
-                  (*named)->classes().front()));
+  return invalid(
+      "cannot join part {}: its labels are bare numbers, and those of part {} "
+      "have names ('{}' is the first), so nobody knows which mean the same; "
+      "name them with classes= of from_manifest",
+      bare - parts.begin(), named - parts.begin(), (*named)->classes().front());
 }
 
 /// In order of first appearance.

@@ -30,38 +30,38 @@ constexpr Nanoseconds kEvery = std::chrono::seconds(1);
 /// Samples are traced for this long after the agent last asked.
 constexpr Nanoseconds kTraced = std::chrono::seconds(4);
 
-WireRates wire_rates(const LoaderRates& rates, const Metrics& metrics) {
-  WireRates wire{.elapsed_seconds = to_seconds(rates.elapsed),
-                 .samples = static_cast<double>(rates.samples),
-                 .epochs = static_cast<double>(rates.epochs),
-                 .training_seconds = to_seconds(rates.training),
-                 .reads = static_cast<double>(rates.reads),
-                 .read_seconds = to_seconds(rates.read_time),
-                 .tasks = static_cast<double>(rates.tasks),
-                 .busy_seconds = to_seconds(rates.busy),
-                 .threads = static_cast<double>(rates.threads),
-                 .in_flight = static_cast<double>(rates.in_flight),
+WireRates wire_rates(const LoaderTotals& totals, const Metrics& metrics) {
+  WireRates wire{.elapsed_seconds = to_seconds(totals.elapsed),
+                 .samples = static_cast<double>(totals.samples),
+                 .epochs = static_cast<double>(totals.epochs),
+                 .training_seconds = to_seconds(totals.training),
+                 .reads = static_cast<double>(totals.reads),
+                 .read_seconds = to_seconds(totals.read_time),
+                 .tasks = static_cast<double>(totals.tasks),
+                 .busy_seconds = to_seconds(totals.busy),
+                 .threads = static_cast<double>(totals.threads),
+                 .in_flight = static_cast<double>(totals.in_flight),
                  .totals = totals_by(metrics),
-                 .kept_bytes = rates.kept_bytes,
-                 .saved_seconds = rates.saved_seconds,
-                 .decoded_hits = rates.decoded_hits};
+                 .kept_bytes = totals.kept_bytes,
+                 .saved_seconds = totals.saved_seconds,
+                 .decoded_hits = totals.decoded_hits};
   const auto tell = [&](const JobCounter& counter, auto total) {
     wire.totals[&counter] = static_cast<double>(total);
   };
   // Includes the wait of a next() that has not returned yet.
-  tell(counters::kWaitSeconds, to_seconds(rates.wait + rates.waiting));
+  tell(counters::kWaitSeconds, to_seconds(totals.wait + totals.waiting));
   // The requests and their prices, read at one moment.
-  tell(counters::kGets, rates.gets);
-  tell(counters::kLists, rates.lists);
-  tell(counters::kReadBytes, rates.read_bytes);
-  const auto& [requests, transfer, stalled] = rates.dollars;
+  tell(counters::kGets, totals.gets);
+  tell(counters::kLists, totals.lists);
+  tell(counters::kReadBytes, totals.read_bytes);
+  const auto& [requests, transfer, stalled] = totals.dollars;
   tell(counters::kStalledDollars, stalled);
   if (requests) tell(counters::kRequestDollars, *requests);
   if (transfer) tell(counters::kTransferDollars, *transfer);
   for (std::size_t i = 0; i < static_cast<std::size_t>(Stall::kCount); ++i) {
     const auto stall = static_cast<Stall>(i);
     wire.stalls[std::string(to_string(stall))] =
-        to_seconds(rates.stalls[stall]);
+        to_seconds(totals.stalls[stall]);
   }
   return wire;
 }
@@ -108,7 +108,7 @@ class PollingLink final : public AgentLink {
   }
 
   void report() {
-    WireRates rates = wire_rates(options_.rates(), options_.metrics());
+    WireRates rates = wire_rates(options_.totals(), options_.metrics());
     rates.elsewhere = options_.elsewhere();
     say(line_of(rates));
     if (SteadyClock().now() < traced_until_) say(line_of(options_.trace()));

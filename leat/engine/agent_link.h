@@ -9,7 +9,7 @@
 
 #include "leat/agent/wire/messages.h"
 #include "leat/base/env.h"
-#include "leat/engine/loader_rates.h"
+#include "leat/engine/loader_totals.h"
 #include "leat/metrics/metrics.h"
 #include "leat/tune/pace.h"
 #include "leat/tune/share.h"
@@ -19,7 +19,7 @@ namespace leat {
 struct AgentLinkOptions {
   std::vector<std::string> paths;  ///< agent_paths(); not empty.
   WireRegistration registration;
-  std::function<LoaderRates()> rates;
+  std::function<LoaderTotals()> totals;
   std::function<const Metrics&()> metrics;  ///< Includes current prices.
   std::function<void(const Share&)> set_share;
   /// Receives the agent's pace for this job: see Loader::pace().

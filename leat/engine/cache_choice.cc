@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/units.h"
 #include "leat/cache/segment_files.h"
 #include "leat/cache/segment_format.h"
@@ -25,10 +26,6 @@ namespace {
 constexpr std::uint64_t kUsualGrowth = 12;
 /// A tier smaller than this is not worth adding unasked.
 constexpr std::uint64_t kLeastBytes = 64 * kMiB;
-Error refuse(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 /// MemAvailable: the memory that can be had without swapping.
 std::uint64_t free_memory_bytes() {
   std::ifstream meminfo("/proc/meminfo");
@@ -101,20 +98,18 @@ void leave_untrusted_folder(CacheOptions& options) {
 Result<void> check_policy(const CacheOptions& options) {
   const CachePolicyKind* kind = find_cache_policy_kind(options.policy);
   if (kind == nullptr) {
-    return refuse(fmt::format("the cache's policy \"{}\"; it is one of {}",
-                              options.policy,
-                              fmt::join(cache_policy_names(), ", ")));
+    return invalid("the cache's policy \"{}\"; it is one of {}", options.policy,
+                   fmt::join(cache_policy_names(), ", "));
   }
   if (kind->has_window && options.window == 0) {
-    return refuse(fmt::format(
+    return invalid(
         "the cache's policy \"{}\" without window=; give the number of reads "
         "that it looks ahead",
-        options.policy));
+        options.policy);
   }
   if (!kind->has_window && options.window != 0) {
-    return refuse(fmt::format(
-        "window= is of the cache's policy \"{}\", and it is \"{}\"",
-        policies_with(&CachePolicyKind::has_window), options.policy));
+    return invalid("window= is of the cache's policy \"{}\", and it is \"{}\"",
+                   policies_with(&CachePolicyKind::has_window), options.policy);
   }
   return {};
 }
@@ -123,16 +118,16 @@ Result<void> check_placement(const CacheOptions& options) {
   if (options.placement == Placement::kAny) return {};
   const auto name = to_string(options.placement);
   if (!has_policy_trait(options.policy, &CachePolicyKind::has_planned)) {
-    return refuse(fmt::format(
+    return invalid(
         "the cache's placement=\"{}\" says what tiers of the policy \"{}\" "
         "hold, and it is \"{}\"; give that policy, or leave placement= out",
-        name, policies_with(&CachePolicyKind::has_planned), options.policy));
+        name, policies_with(&CachePolicyKind::has_planned), options.policy);
   }
   if (options.is_shared) {
-    return refuse(fmt::format(
+    return invalid(
         "the cache's placement=\"{}\" goes by the order of one job, and "
         "shared=True by those of all; leave one of them out",
-        name));
+        name);
   }
   return {};
 }
@@ -151,7 +146,7 @@ Result<CacheOptions> choose_cache(const CacheOptions& options,
     return chosen;
   }
   if (!chosen.peers.empty() && chosen.peer_patience <= Nanoseconds(0)) {
-    return refuse(
+    return invalid(
         "peer_patience= of 0 gives every server up before it can answer; give "
         "it a time, such as \"100ms\"");
   }
@@ -159,17 +154,17 @@ Result<CacheOptions> choose_cache(const CacheOptions& options,
     chosen.peer_secret = value_of(env, "LEAT_PEER_SECRET").value_or("");
   }
   if (chosen.is_shared && chosen.ram_bytes == 0 && chosen.disk.empty()) {
-    return refuse("shared=True shares ram= and disk=; give one of them");
+    return invalid("shared=True shares ram= and disk=; give one of them");
   }
   if (chosen.disk.empty() && chosen.disk_limit_bytes) {
-    return refuse("disk_limit= of a cache without disk=; name its folder");
+    return invalid("disk_limit= of a cache without disk=; name its folder");
   }
   if (chosen.disk_limit_bytes == std::uint64_t{0}) {
-    return refuse(
+    return invalid(
         "disk_limit= of 0 keeps nothing; give it bytes, or leave disk= out");
   }
   if (chosen.ram_bytes == 0 && chosen.disk.empty() && chosen.peers.empty()) {
-    return refuse(
+    return invalid(
         "a cache of nothing; give ram=, such as \"8GiB\", disk= or peers=");
   }
   if (!chosen.disk.empty() && !chosen.disk_limit_bytes) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/errors.h"
 #include "leat/base/hash.h"
 #include "leat/base/units.h"
 #include "leat/cache/cached_store.h"
@@ -32,10 +33,6 @@ constexpr std::uint64_t kMostQueueBytes = 64 * kMiB;
 /// looked at more often, for they may read the same data at any time.
 constexpr Nanoseconds kCatchUp = std::chrono::milliseconds(50);
 constexpr Nanoseconds kSharedCatchUp = std::chrono::milliseconds(10);
-
-Error refuse(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
 
 /// The placement for the `index`-th tier; null: all samples.
 std::function<bool(SampleId)> planned_for(const CacheNeeds& needs,
@@ -176,15 +173,14 @@ Result<CacheForm> cache_form_of(std::string_view name) {
   if (name == "encoded") return CacheForm::kEncoded;
   if (name == "decoded") return CacheForm::kDecoded;
   if (name == "auto") return CacheForm::kAuto;
-  return refuse(fmt::format(
-      "the cache's form \"{}\"; it is encoded, decoded or auto", name));
+  return invalid("the cache's form \"{}\"; it is encoded, decoded or auto",
+                 name);
 }
 
 Result<PeerPlacement> peer_placement_of(std::string_view name) {
   if (name == "key") return PeerPlacement::kKey;
   if (name == "frequency") return PeerPlacement::kFrequency;
-  return refuse(fmt::format(
-      "the placement of peers \"{}\"; it is key or frequency", name));
+  return invalid("the placement of peers \"{}\"; it is key or frequency", name);
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/engine/toml_reader.h"
 
 namespace leat {
@@ -38,10 +39,10 @@ Result<std::vector<double>> grams_in(const toml::node& node,
     is_right = read(node);
   }
   if (is_right) return grams;
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("{}: must be grams for a kWh, from 0 to {:.0f}: one "
-                           "number, or a list of 24, for the hours of a day",
-                           where, kMostGrams));
+  return invalid(
+      "{}: must be grams for a kWh, from 0 to {:.0f}: one number, or a list of "
+      "24, for the hours of a day",
+      where, kMostGrams);
 }
 
 }  // namespace
@@ -57,7 +58,7 @@ Result<Carbon> carbon_of(std::string_view region, std::string_view text,
   for (const auto& [key, node] : root) {
     const std::string where = fmt::format("{}, {}", name, key.str());
     if (!node.is_table()) {
-      return Error(ErrorCode::kInvalidArgument, where + ": must be a table");
+      return invalid(where + ": must be a table");
     }
     TomlReader reader(*node.as_table(), where);
     Carbon carbon{.region = std::string(region)};
@@ -75,9 +76,8 @@ Result<Carbon> carbon_of(std::string_view region, std::string_view text,
              grams_in(*found, fmt::format("{}, {}", where, region)));
     return carbon;
   }
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("{}: no region \"{}\": there are {}", name, region,
-                           known.empty() ? "none" : known));
+  return invalid("{}: no region \"{}\": there are {}", name, region,
+                 known.empty() ? "none" : known);
 }
 
 double mean_grams_per_kwh(const Carbon& carbon, double began, double seconds) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/dataset/derive.h"
 #include "leat/engine/inventory_source.h"
 #include "leat/index/freshness.h"
@@ -29,6 +30,16 @@ Result<std::shared_ptr<const Catalogue>> shared(Result<Buffer> file) {
   return std::make_shared<const Catalogue>(std::move(catalogue));
 }
 
+/// The dataset at `url`, whose catalogue is what `find` finds in its store.
+Result<Dataset> open_with(std::string_view url, const StoreOptions& store,
+                          const Env& env, const auto& find) {
+  auto opening = std::make_shared<Metrics>();
+  LEAT_TRY(const OpenedStore opened,
+           open_store(url, store, env, opening.get()));
+  LEAT_TRY(const OpenedCatalogue found, find(opened));
+  return dataset_of(url, store, found, std::move(opening));
+}
+
 }  // namespace
 
 Result<Dataset> dataset_of(std::string_view url, const StoreOptions& store,
@@ -36,8 +47,7 @@ Result<Dataset> dataset_of(std::string_view url, const StoreOptions& store,
                            std::shared_ptr<Metrics> opening) {
   if (!found.note.empty()) log_warning(found.note);
   if (found.catalogue->samples() == 0) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} has no samples", url));
+    return invalid("{} has no samples", url);
   }
   return Dataset{.url = std::string(url),
                  .store_options = store,
@@ -69,13 +79,10 @@ std::optional<Dataset> earlier_dataset(const Dataset& now,
 Result<Dataset> open_dataset(std::string_view url, const StoreOptions& store,
                              const CatalogueOptions& options, const Env& env,
                              const std::stop_token& stop) {
-  auto opening = std::make_shared<Metrics>();
-  LEAT_TRY(const OpenedStore opened,
-           open_store(url, store, env, opening.get()));
-  LEAT_TRY(const OpenedCatalogue found,
-           open_or_build(*opened.store, opened.prefix, opened.identity, options,
-                         env, stop));
-  return dataset_of(url, store, found, std::move(opening));
+  return open_with(url, store, env, [&](const OpenedStore& opened) {
+    return open_or_build(*opened.store, opened.prefix, opened.identity, options,
+                         env, stop);
+  });
 }
 
 Result<Dataset> open_dataset_of_inventory(std::string_view url,
@@ -84,34 +91,29 @@ Result<Dataset> open_dataset_of_inventory(std::string_view url,
                                           const CatalogueOptions& options,
                                           const Env& env,
                                           const std::stop_token& stop) {
-  auto opening = std::make_shared<Metrics>();
-  LEAT_TRY(const OpenedStore opened,
-           open_store(url, store, env, opening.get()));
-  CatalogueOptions with_objects = options;
-  LEAT_TRY(with_objects.index.objects,
-           objects_of_inventory(inventory_url, opened, store, env));
-  if (options.refresh.is_automatic()) {
-    // A missing inventory matters only if a catalogue has to be made of it.
-    auto version = version_of_inventory(inventory_url, store, env, stop);
-    if (version) with_objects.index.objects_version = *std::move(version);
-  }
-  LEAT_TRY(const OpenedCatalogue found,
-           open_or_build(*opened.store, opened.prefix, opened.identity,
-                         with_objects, env, stop));
-  return dataset_of(url, store, found, std::move(opening));
+  const auto find = [&](const OpenedStore& opened) -> Result<OpenedCatalogue> {
+    CatalogueOptions with_objects = options;
+    LEAT_TRY(with_objects.index.objects,
+             objects_of_inventory(inventory_url, opened, store, env));
+    if (options.refresh.is_automatic()) {
+      // A missing inventory matters only if a catalogue has to be made of it.
+      auto version = version_of_inventory(inventory_url, store, env, stop);
+      if (version) with_objects.index.objects_version = *std::move(version);
+    }
+    return open_or_build(*opened.store, opened.prefix, opened.identity,
+                         with_objects, env, stop);
+  };
+  return open_with(url, store, env, find);
 }
 
 Result<Dataset> open_dataset_as_of(std::string_view url,
                                    std::string_view snapshot,
                                    const StoreOptions& store, const Env& env,
                                    const std::stop_token& stop) {
-  auto opening = std::make_shared<Metrics>();
-  LEAT_TRY(const OpenedStore opened,
-           open_store(url, store, env, opening.get()));
-  LEAT_TRY(const OpenedCatalogue found,
-           open_snapshot(*opened.store, opened.prefix, opened.identity,
-                         snapshot, env, stop));
-  return dataset_of(url, store, found, std::move(opening));
+  return open_with(url, store, env, [&](const OpenedStore& opened) {
+    return open_snapshot(*opened.store, opened.prefix, opened.identity,
+                         snapshot, env, stop);
+  });
 }
 
 Result<Dataset> open_manifest(std::span<const std::string> places,
@@ -154,37 +156,32 @@ Result<Dataset> open_tokens(std::string_view url, const StoreOptions& store,
                             const TokenWindows& windows,
                             const CatalogueOptions& options, const Env& env,
                             std::stop_token stop) {
-  auto opening = std::make_shared<Metrics>();
-  LEAT_TRY(const OpenedStore opened,
-           open_store(url, store, env, opening.get()));
-  const std::string identity = fmt::format(
-      "{}\ntokens kind {} bytes {} windows {} stride {} {}{}", opened.identity,
-      static_cast<char>(windows.kind), windows.item_bytes, windows.seq_len,
-      windows.stride, options.index.selection.text(),
-      windows.eos ? fmt::format(" eos {}", *windows.eos) : "");
-  CatalogueOptions of_tokens = options;
-  of_tokens.index.selection = selection_of_tokens(options.index.selection);
-  of_tokens.make = [&] {
-    return build_token_windows(*opened.store, opened.prefix, windows,
-                               of_tokens.index, stop);
-  };
-  LEAT_TRY(const OpenedCatalogue found,
-           open_or_build(*opened.store, opened.prefix, identity, of_tokens, env,
-                         stop));
-  return dataset_of(url, store, found, std::move(opening));
+  return open_with(url, store, env, [&](const OpenedStore& opened) {
+    const std::string identity = fmt::format(
+        "{}\ntokens kind {} bytes {} windows {} stride {} {}{}",
+        opened.identity, static_cast<char>(windows.kind), windows.item_bytes,
+        windows.seq_len, windows.stride, options.index.selection.text(),
+        windows.eos ? fmt::format(" eos {}", *windows.eos) : "");
+    CatalogueOptions of_tokens = options;
+    of_tokens.index.selection = selection_of_tokens(options.index.selection);
+    of_tokens.make = [&] {
+      return build_token_windows(*opened.store, opened.prefix, windows,
+                                 of_tokens.index, stop);
+    };
+    return open_or_build(*opened.store, opened.prefix, identity, of_tokens, env,
+                         stop);
+  });
 }
 
 Result<Dataset> select_samples(const Dataset& from,
                                std::span<const SampleId> samples) {
   if (samples.empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("no sample of {} is left", from.url));
+    return invalid("no sample of {} is left", from.url);
   }
   for (const SampleId sample : samples) {
     if (sample.value < from.catalogue->samples()) continue;
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} has {} samples, and no sample {}", from.url,
-                             from.catalogue->samples(), sample.value));
+    return invalid("{} has {} samples, and no sample {}", from.url,
+                   from.catalogue->samples(), sample.value);
   }
   Dataset selected = from;
   selected.kept_as.clear();
@@ -196,7 +193,7 @@ Result<Dataset> select_samples(const Dataset& from,
 Result<Dataset> join_datasets(std::span<const Dataset> datasets,
                               std::string_view part_field) {
   if (datasets.empty()) {
-    return Error(ErrorCode::kInvalidArgument, "nothing to join");
+    return invalid("nothing to join");
   }
   Dataset joined = datasets.front();
   joined.parts.clear();

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/text.h"
 #include "leat/engine/prices.h"
 #include "leat/engine/read_text.h"
@@ -29,8 +30,7 @@ Result<double> read_amount(const Env& env, const char* name, double most,
   if (!told) return otherwise;
   const auto amount = number_from<double>(*told);
   if (amount && *amount >= 0 && *amount <= most) return *amount;
-  return Error(ErrorCode::kInvalidArgument,
-               std::string(name) + "=" + *told + "; it is " + meaning);
+  return invalid(std::string(name) + "=" + *told + "; it is " + meaning);
 }
 
 Result<Carbon> read_carbon(const Env& env) {
@@ -78,9 +78,8 @@ Result<bool> read_nat(const Env& env) {
   const std::string told = value_of(env, "LEAT_NAT").value_or("0");
   if (told == "1" || told == "true") return true;
   if (told == "0" || told == "false") return false;
-  return Error(
-      ErrorCode::kInvalidArgument,
-      "LEAT_NAT=" + told + "; it is 1 where reads pass a NAT gateway, else 0");
+  return invalid("LEAT_NAT=" + told +
+                 "; it is 1 where reads pass a NAT gateway, else 0");
 }
 
 Result<Prices> read_prices(const Env& env, const std::string& provider) {

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "leat/base/errors.h"
+
 namespace leat {
 namespace {
 
@@ -32,18 +34,14 @@ int version_of(const LoaderState& state) {
 }
 
 Error not_a_state(std::string_view why) {
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("this is no state of a leat.Loader: {}", why));
+  return invalid("this is no state of a leat.Loader: {}", why);
 }
 
 template <class T>
 Error differs(std::string_view what, const T& saved, const T& mine,
               std::string_view remedy) {
-  return Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("the state was saved with {} {}, but this loader has "
-                  "{}; {}",
-                  what, saved, mine, remedy));
+  return invalid("the state was saved with {} {}, but this loader has {}; {}",
+                 what, saved, mine, remedy);
 }
 
 void add_mix(const MixState& mix, nlohmann::ordered_json& json) {
@@ -191,13 +189,12 @@ Result<void> check_order(const LoaderState& state, std::uint64_t version) {
       version >= LoaderState::kVersion) {
     return {};
   }
-  return Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("this state is of version {}, whose block shuffle had an "
-                  "order that this leat does not make: to continue it would "
-                  "repeat some samples and lose others; end the epoch with the "
-                  "leat that saved it, or begin one with set_epoch()",
-                  version));
+  return invalid(
+      "this state is of version {}, whose block shuffle had an order that this "
+      "leat does not make: to continue it would repeat some samples and lose "
+      "others; end the epoch with the leat that saved it, or begin one with "
+      "set_epoch()",
+      version);
 }
 
 /// The reason why the data cannot be what it was, and a way on.

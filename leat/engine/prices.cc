@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "leat/base/errors.h"
+
 namespace leat {
 
 /// The text of prices.toml, which the build embeds.
@@ -33,9 +35,8 @@ Result<Prices> prices_in(std::string_view text, const std::string& name,
     for (const auto& [key, node] : root) {
       known += fmt::format("{}{}", known.empty() ? "" : ", ", key.str());
     }
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{}: no prices of a provider \"{}\": there are {}",
-                             name, provider, known.empty() ? "none" : known));
+    return invalid("{}: no prices of a provider \"{}\": there are {}", name,
+                   provider, known.empty() ? "none" : known);
   }
   TomlReader reader(*table, fmt::format("{}, {}", name, provider));
   Prices prices;

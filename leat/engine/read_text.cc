@@ -1,8 +1,8 @@
 #include "leat/engine/read_text.h"
 
-#include <fmt/format.h>
-
 #include <fstream>
+
+#include "leat/base/errors.h"
 
 namespace leat {
 
@@ -10,8 +10,7 @@ Result<std::string> read_text(const std::string& path,
                               std::uint64_t most_bytes) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {
-    return Error(ErrorCode::kNotFound,
-                 fmt::format("{} cannot be read: is there such a file?", path));
+    return not_found("{} cannot be read: is there such a file?", path);
   }
   std::string text;
   std::string block(1 << 16, '\0');
@@ -19,13 +18,11 @@ Result<std::string> read_text(const std::string& path,
          file.gcount() > 0) {
     text.append(block, 0, static_cast<std::size_t>(file.gcount()));
     if (text.size() > most_bytes) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{} has more than {} bytes", path, most_bytes));
+      return invalid("{} has more than {} bytes", path, most_bytes);
     }
   }
   if (file.bad()) {
-    return Error(ErrorCode::kUnavailable,
-                 fmt::format("reading {} failed: is it a file?", path));
+    return unavailable("reading {} failed: is it a file?", path);
   }
   return text;
 }
@@ -34,10 +31,9 @@ Result<void> write_text(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text;
   if (file.flush()) return {};
-  return Error(ErrorCode::kUnavailable,
-               fmt::format("{} cannot be written: is its folder there, and "
-                           "has the disk room?",
-                           path));
+  return unavailable(
+      "{} cannot be written: is its folder there, and has the disk room?",
+      path);
 }
 
 }  // namespace leat

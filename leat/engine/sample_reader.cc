@@ -1,10 +1,9 @@
 #include "leat/engine/sample_reader.h"
 
-#include <fmt/format.h>
-
 #include <string>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/index/build.h"
 #include "leat/pipeline/proven_bytes.h"
 
@@ -34,10 +33,8 @@ Result<Buffer> SampleReader::read(std::size_t field, SampleId sample,
   const Catalogue& catalogue = *dataset_.catalogue;
   const ByteRange range = catalogue.range(field, sample);
   if (range.is_missing()) {
-    return Error(
-        ErrorCode::kNotFound,
-        fmt::format("sample {} ({}) has no field \"{}\"", sample.value,
-                    catalogue.key(sample), catalogue.fields()[field].name));
+    return not_found("sample {} ({}) has no field \"{}\"", sample.value,
+                     catalogue.key(sample), catalogue.fields()[field].name);
   }
   LEAT_TRY(Buffer bytes, read_part(field, sample, 0, range.length_bytes, stop));
   if (are_right(catalogue, field, sample, bytes.span())) return bytes;
@@ -56,10 +53,8 @@ Result<Buffer> SampleReader::read_part(std::size_t field, SampleId sample,
   const ByteRange range = catalogue.range(field, sample);
   if (range.is_missing() || offset > range.length_bytes ||
       length_bytes > range.length_bytes - offset) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("sample {} ({}) has no bytes [{}, {})", sample.value,
-                    catalogue.key(sample), offset, offset + length_bytes));
+    return invalid("sample {} ({}) has no bytes [{}, {})", sample.value,
+                   catalogue.key(sample), offset, offset + length_bytes);
   }
   Buffer bytes(length_bytes);
   if (length_bytes == 0) return bytes;

@@ -56,6 +56,10 @@ struct Scheme {
                                      const StoreOptions& options,
                                      const Env& env,
                                      const std::stop_token& stop) = nullptr;
+
+  /// Those that the driver takes by StoreOptions::option_of_scheme(). Python,
+  /// the command line and messages go by them.
+  std::span<const SchemeOption> options = {};
 };
 
 /// All schemes: schemes/schemes.cc.

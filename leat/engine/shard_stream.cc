@@ -5,10 +5,9 @@
 
 #include "leat/engine/shard_stream.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
 
@@ -97,14 +96,12 @@ Result<void> ShardStream::check_fields(std::size_t shard) {
   const std::size_t first = first_fields_.value_or(now);
   first_fields_ = first;
   if (!options_.takes_all_fields || now == first) return {};
-  return Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format(
-          "the field \"{}\" comes up to {} alone, after the first "
-          "batches were made without it; name the fields that you "
-          "want (fields=), or index the shards before (leat index)",
-          known_.fields()[first].name,
-          inner_.url_of(key_in_store(prefix_, to_scan_[shard].shard.key))));
+  return invalid(
+      "the field \"{}\" comes up to {} alone, after the first batches were "
+      "made without it; name the fields that you want (fields=), or index the "
+      "shards before (leat index)",
+      known_.fields()[first].name,
+      inner_.url_of(key_in_store(prefix_, to_scan_[shard].shard.key)));
 }
 
 void ShardStream::let_go() { ahead_.let_go_before({to_scan_.size(), 0}); }

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/engine/shard_stream.h"
 #include "leat/index/listing.h"
 #include "leat/index/open_catalogue.h"
@@ -30,7 +31,7 @@ void ShardStream::run(const std::stop_token& stop) {
     try {
       return finish(stop);
     } catch (const std::system_error& error) {  // No threads are left.
-      return Error(ErrorCode::kResourceExhausted, error.what());
+      return exhausted(error.what());
     }
   };
   Result<std::shared_ptr<const Catalogue>> made = finished();
@@ -112,8 +113,8 @@ Result<void> ShardStream::check_listing(const std::stop_token& stop) {
   LEAT_TRY(auto listed, list_data(inner_, prefix_, {}, stop));
   LEAT_TRY(const SortedObjects objects, sort_objects(std::move(listed)));
   if (is_same(objects, shards_.objects)) return {};
-  return Error(ErrorCode::kUnavailable,
-               "the shards changed while they were being indexed; start again");
+  return unavailable(
+      "the shards changed while they were being indexed; start again");
 }
 
 /// Fills `all_` with the known shards.
@@ -125,9 +126,9 @@ Result<void> ShardStream::add_all_known() {
   for (std::size_t i = 0; i < known; ++i) {
     const std::optional<ScanEntry> entry = shards_.log->next();
     if (!entry || entry->kind != ScanEntry::Kind::kShard) {
-      return Error(ErrorCode::kUnavailable,
-                   "what another process of this node had found was changed; "
-                   "start again");
+      return unavailable(
+          "what another process of this node had found was changed; start "
+          "again");
     }
     LEAT_TRY_VOID(add(i, entry->shard));
   }

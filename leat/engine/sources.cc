@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/index/brace_expansion.h"
 #include "leat/index/container.h"
 #include "leat/index/glob.h"
@@ -80,10 +81,10 @@ Result<Piece> piece_of(const std::string& source) {
     return file;
   }
   if (!is_http && has_wildcards(std::string_view(source).substr(0, begin))) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("'{}' has a wildcard in the bucket's name; braces "
-                             "name several buckets, as in s3://{{a,b}}/x",
-                             source));
+    return invalid(
+        "'{}' has a wildcard in the bucket's name; braces name several "
+        "buckets, as in s3://{{a,b}}/x",
+        source);
   }
   if (has_glob(path, is_http)) {
     return cut(source, begin + path.find_first_of(is_http ? "*[" : "*?["));
@@ -206,12 +207,10 @@ Result<void> check_disjoint(std::span<const Dataset> places) {
         seen.insert(std::move(key));
         continue;
       }
-      return Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("{} is in two of the sources, so its samples would come "
-                      "twice; name it once, or join datasets with concat where "
-                      "that is meant",
-                      key));
+      return invalid(
+          "{} is in two of the sources, so its samples would come twice; name "
+          "it once, or join datasets with concat where that is meant",
+          key);
     }
   }
   return {};
@@ -264,10 +263,10 @@ Result<std::vector<SourcePlace>> places_of(std::span<const std::string> sources,
         continue;
       }
       if (groups.size() == kMostPlaces) {
-        return Error(ErrorCode::kInvalidArgument,
-                     fmt::format("the sources are more than {} places; name "
-                                 "the folder that holds them, with wildcards",
-                                 kMostPlaces));
+        return invalid(
+            "the sources are more than {} places; name the folder that holds "
+            "them, with wildcards",
+            kMostPlaces);
       }
       Group made{.folder = piece.folder, .pieces = {}, .source = i};
       if (!piece.pattern.empty()) {
@@ -278,8 +277,7 @@ Result<std::vector<SourcePlace>> places_of(std::span<const std::string> sources,
     }
   }
   if (groups.empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "no source is given: the list of URLs is empty");
+    return invalid("no source is given: the list of URLs is empty");
   }
   std::vector<SourcePlace> places;
   for (const Group& group : groups) places.push_back(group.place(chosen));

@@ -1,7 +1,5 @@
 #include "leat/engine/stores.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/dataset/catalogue.h"
 #include "leat/engine/ledger.h"
 #include "leat/engine/scheme.h"
@@ -109,15 +108,46 @@ OpenedStore wrap(Driver driver, const StoreOptions& options, Metrics* metrics) {
 }
 
 Result<void> check(const StoreOptions& options) {
-  if (options.max_in_flight != 0 && options.io_threads != 0) return {};
-  return Error(ErrorCode::kInvalidArgument,
-               "max_in_flight and io_threads must be at least 1");
+  if (options.max_in_flight == 0 || options.io_threads == 0) {
+    return invalid("max_in_flight and io_threads must be at least 1");
+  }
+  const std::vector<SchemeOption> known = scheme_options();
+  for (const auto& [name, value] : options.of_scheme) {
+    if (std::ranges::find(known, name, &SchemeOption::name) != known.end()) {
+      continue;
+    }
+    std::string names;
+    for (const SchemeOption& option : known) {
+      names += names.empty() ? "" : ", ";
+      names += option.name;
+    }
+    return invalid("no scheme has an option '{}'; there are {}", name, names);
+  }
+  return {};
 }
 
 /// Lists and writes are not limited by the window, and need connections too.
 constexpr std::size_t kConnectionsBesideReads = 32;
 
 }  // namespace
+
+std::vector<SchemeOption> scheme_options() {
+  std::vector<SchemeOption> all;
+  for (const Scheme* scheme : schemes()) {
+    for (const SchemeOption& option : scheme->options) {
+      if (std::ranges::find(all, option.name, &SchemeOption::name) ==
+          all.end()) {
+        all.push_back(option);
+      }
+    }
+  }
+  return all;
+}
+
+std::string StoreOptions::option_of_scheme(std::string_view name) const {
+  const auto found = of_scheme.find(name);
+  return found == of_scheme.end() ? std::string() : found->second;
+}
 
 Driver driver_at(const Url& url, std::string prefix, std::string endpoint) {
   Driver driver;
@@ -250,8 +280,7 @@ Result<Buffer> read_url(std::string_view url, const StoreOptions& options,
                         std::stop_token stop) {
   const auto [folder, name] = split_object_url(url);
   if (name.empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} is a folder; name an object in it", url));
+    return invalid("{} is a folder; name an object in it", url);
   }
   LEAT_TRY(const OpenedStore opened, open_store(folder, options, env, nullptr));
   return read_object(*opened.store, key_in_store(opened.prefix, name),

@@ -2,6 +2,8 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,12 +25,22 @@
 
 namespace leat {
 
+/// An option that only some schemes have. It is a text.
+struct SchemeOption {
+  /// As Python has it: "region" is --region on the command line.
+  std::string_view name;
+  std::string_view doc;  ///< For help.
+};
+
+/// The options of all schemes, each once, in the order of the schemes.
+std::vector<SchemeOption> scheme_options();
+
 /// The way to a store. Empty options come from the environment, then from the
 /// profile files; each driver uses those that concern it.
 struct StoreOptions {
   std::string endpoint_url;
-  std::string region;
-  std::string profile;
+  /// Those that only some schemes have, by name: see scheme_options().
+  std::map<std::string, std::string, std::less<>> of_scheme = {};
   bool no_sign_request = false;
   /// The caller pays for requests and bytes, in buckets that demand it.
   bool requester_pays = false;
@@ -57,6 +69,9 @@ struct StoreOptions {
   std::uint64_t derived_bytes = 256 << 20;
   /// Reads the files of several stores; null: each store has its own threads.
   std::shared_ptr<Executor> file_readers = nullptr;
+
+  /// An option of a scheme; empty if it is not given.
+  std::string option_of_scheme(std::string_view name) const;
 
   friend bool operator==(const StoreOptions&, const StoreOptions&) = default;
 };

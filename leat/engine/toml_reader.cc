@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "leat/base/errors.h"
 #include "leat/base/units.h"
 
 namespace leat {
@@ -30,8 +31,7 @@ void TomlReader::refuse(std::string_view key, const std::string& why) {
   const toml::node* node = table_.get(key);
   const auto line =
       (node != nullptr ? node->source() : table_.source()).begin.line;
-  wrong_ = Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} (line {}): {} {}", where_, line, key, why));
+  wrong_ = invalid("{} (line {}): {} {}", where_, line, key, why);
 }
 
 std::uint64_t TomlReader::number(std::string_view key, std::uint64_t least,
@@ -210,11 +210,10 @@ Result<std::string> in_ascii(std::string_view text, const std::string& name) {
     for (std::size_t i = begin; i < end; ++i) {
       if (static_cast<unsigned char>(text[i]) < 0x80) continue;
       if (!is_comment) {
-        return Error(
-            ErrorCode::kInvalidArgument,
-            fmt::format("{} (line {}) has a character beyond ASCII: write it "
-                        "as \"\\uXXXX\"",
-                        name, 1 + std::ranges::count(text.substr(0, i), '\n')));
+        return invalid(
+            "{} (line {}) has a character beyond ASCII: write it as "
+            "\"\\uXXXX\"",
+            name, 1 + std::ranges::count(text.substr(0, i), '\n'));
       }
       ascii[i] = '?';
     }
@@ -227,18 +226,16 @@ Result<std::string> in_ascii(std::string_view text, const std::string& name) {
 
 Result<toml::table> parse_toml(std::string_view text, const std::string& name) {
   if (text.size() > kMostBytes) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} has {} bytes: more than {} are not read", name,
-                             text.size(), kMostBytes));
+    return invalid("{} has {} bytes: more than {} are not read", name,
+                   text.size(), kMostBytes);
   }
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // A BOM.
   LEAT_TRY(const std::string ascii, in_ascii(text, name));
   toml::parse_result parsed = toml::parse(ascii, name);
   if (!parsed) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} (line {}) is not TOML: {}", name,
-                             parsed.error().source().begin.line,
-                             parsed.error().description()));
+    return invalid("{} (line {}) is not TOML: {}", name,
+                   parsed.error().source().begin.line,
+                   parsed.error().description());
   }
   return std::move(parsed).table();
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/text.h"
 
 namespace leat {
@@ -15,8 +16,7 @@ namespace {
 using Texts = std::vector<std::string>;
 
 Error too_much(std::string_view pattern, std::string_view of_what) {
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("'{}' stands for more than {}", pattern, of_what));
+  return invalid("'{}' stands for more than {}", pattern, of_what);
 }
 
 /// A whole number of at most 18 digits.
@@ -203,10 +203,8 @@ class Expander {
 
 Result<Texts> expand_braces(std::string_view pattern) {
   if (pattern.size() > kMostPatternBytes) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("a source of {} bytes is too long; {} are the most",
-                    pattern.size(), kMostPatternBytes));
+    return invalid("a source of {} bytes is too long; {} are the most",
+                   pattern.size(), kMostPatternBytes);
   }
   return Expander(pattern).expand(pattern, 0);
 }

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/dataset/catalogue_writer.h"
 #include "leat/index/build_shards.h"
 #include "leat/index/checksums.h"
@@ -105,8 +106,7 @@ Result<std::vector<ObjectInfo>> find_objects(Store& store,
     return data_among(std::move(named), store.url_of(prefix), selection);
   }
   if (!can_list && !selection.is_usual()) {
-    return Error(
-        ErrorCode::kInvalidArgument,
+    return invalid(
         "it cannot be listed, so wildcards, include=, exclude= and extensions= "
         "have nothing to choose from: name the objects instead, as in "
         "'shard-{0000..0128}.tar', or use s3:// or a folder");

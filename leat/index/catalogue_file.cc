@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/base/hash.h"
 #include "leat/base/owned_fd.h"
 #include "leat/base/system_error.h"
@@ -47,7 +48,7 @@ Result<Buffer> read_whole(int fd, std::uint64_t size_bytes) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_error(errno, "reading");
     if (got == 0) {
-      return Error(ErrorCode::kCorrupt, "the file was cut while it was read");
+      return corrupt("the file was cut while it was read");
     }
     have += static_cast<std::size_t>(got);
   }
@@ -70,7 +71,7 @@ Result<Catalogue> open_file(const std::string& path,
   struct stat info = {};
   if (::fstat(file.get(), &info) != 0) return system_error(errno, "opening");
   if (!S_ISREG(info.st_mode)) {
-    return Error(ErrorCode::kInvalidArgument, "not a file");
+    return invalid("not a file");
   }
   const auto size_bytes = static_cast<std::uint64_t>(info.st_size);
   if (size_bytes <= options.most_copied_bytes) {

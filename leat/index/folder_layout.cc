@@ -1,12 +1,11 @@
 #include "leat/index/folder_layout.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <set>
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/index/container.h"
 
 namespace leat {
@@ -17,10 +16,6 @@ std::optional<std::string_view> top_folder(std::string_view key) {
   const std::size_t slash = key.find('/');
   if (slash == std::string_view::npos) return std::nullopt;
   return key.substr(0, slash);
-}
-
-Error invalid(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
 }
 
 }  // namespace
@@ -39,19 +34,19 @@ Result<Layout> layout_of(std::span<const ObjectInfo> objects) {
       std::ranges::find_if(objects, std::not_fn(is_shard), key_of);
   if (shard != objects.end() && other != objects.end()) {
     const auto kind = container_of(shard->key)->ending.substr(1);
-    return invalid(fmt::format(
+    return invalid(
         "'{}' is a {} shard and '{}' is not: say which are samples "
-        "(extensions=\"{}\", exclude=\"{}\"), keep shards in a folder of "
-        "their own, or hide what is no data behind a dot ('.{}')",
-        shard->key, kind, other->key, kind, other->key, other->key));
+        "(extensions=\"{}\", exclude=\"{}\"), keep shards in a folder of their "
+        "own, or hide what is no data behind a dot ('.{}')",
+        shard->key, kind, other->key, kind, other->key, other->key);
   }
   if (shard != objects.end()) return Layout::kShards;
   if (!objects.empty() &&
       std::ranges::all_of(objects, is_compressed_shard, key_of)) {
-    return invalid(fmt::format(
+    return invalid(
         "'{}' is a compressed archive, of which no member can be read alone: "
         "store the shards uncompressed",
-        objects.front().key));
+        objects.front().key);
   }
   return Layout::kObjects;
 }
@@ -69,11 +64,11 @@ Result<Labels> Labels::make(std::span<const ObjectInfo> objects,
     }
   }
   if (outside != nullptr && !folders.empty()) {
-    return invalid(fmt::format(
+    return invalid(
         "'{}' lies beside folders such as '{}/', so it has no label: leave it "
         "out (exclude=\"{}\"), move it into a folder, hide it behind a dot, or "
         "open a folder below",
-        outside->key, *folders.begin(), outside->key));
+        outside->key, *folders.begin(), outside->key);
   }
   if (folders.empty() && !classes.empty()) {
     return invalid("classes were given, and there are no folders to label");
@@ -84,13 +79,12 @@ Result<Labels> Labels::make(std::span<const ObjectInfo> objects,
   for (const std::string& name : labels.classes_) {
     const auto number = static_cast<std::int64_t>(labels.numbers_.size());
     if (!labels.numbers_.emplace(name, number).second) {
-      return invalid(fmt::format("class '{}' is named twice", name));
+      return invalid("class '{}' is named twice", name);
     }
   }
   for (const std::string& folder : folders) {
     if (!labels.numbers_.contains(folder)) {
-      return invalid(
-          fmt::format("folder '{}/' is not among the classes given", folder));
+      return invalid("folder '{}/' is not among the classes given", folder);
     }
   }
   return labels;

@@ -1,9 +1,8 @@
 #include "leat/index/glob.h"
 
-#include <fmt/format.h>
-
 #include <cstddef>
 
+#include "leat/base/errors.h"
 #include "leat/index/brace_expansion.h"
 
 namespace leat {
@@ -106,9 +105,8 @@ bool has_wildcards(std::string_view text) {
 
 Result<Glob> Glob::parse(std::string_view pattern) {
   if (pattern.empty() || pattern.size() > kMostPatternBytes) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("a pattern of names has {} bytes; it has 1 to {}",
-                             pattern.size(), kMostPatternBytes));
+    return invalid("a pattern of names has {} bytes; it has 1 to {}",
+                   pattern.size(), kMostPatternBytes);
   }
   Glob glob;
   glob.text_ = pattern;

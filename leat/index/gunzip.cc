@@ -5,6 +5,8 @@
 #include <array>
 #include <utility>
 
+#include "leat/base/errors.h"
+
 namespace leat {
 
 struct Gunzip::State {
@@ -37,7 +39,7 @@ Result<void> Gunzip::feed(std::span<const std::byte> bytes) {
     inflate.next_out = reinterpret_cast<std::uint8_t*>(state_->text.data());
     inflate.avail_out = static_cast<std::uint32_t>(state_->text.size());
     if (isal_inflate(&inflate) != ISAL_DECOMP_OK) {
-      return Error(ErrorCode::kCorrupt, "it is no gzip, or it is damaged");
+      return corrupt("it is no gzip, or it is damaged");
     }
     const std::size_t made = state_->text.size() - inflate.avail_out;
     if (made != 0) LEAT_TRY_VOID(take_({state_->text.data(), made}));
@@ -50,7 +52,7 @@ Result<void> Gunzip::feed(std::span<const std::byte> bytes) {
 
 Result<void> Gunzip::finish() const {
   if (state_->is_done) return {};
-  return Error(ErrorCode::kCorrupt, "the gzip file is cut short");
+  return corrupt("the gzip file is cut short");
 }
 
 }  // namespace leat

@@ -1,12 +1,11 @@
 #include "leat/index/inventory.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/dataset/catalogue.h"
 #include "leat/index/gunzip.h"
 #include "leat/index/inventory_manifest.h"
@@ -77,9 +76,8 @@ Result<InventoryManifest> read_manifest(const InventoryPlace& place,
                                           kMostManifestBytes, stop));
   auto manifest = parse_inventory_manifest(as_text(text.span()));
   if (manifest && !bucket.empty() && manifest->source_bucket != bucket) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("it is the inventory of bucket '{}', not of '{}'",
-                             manifest->source_bucket.substr(0, 63), bucket));
+    return invalid("it is the inventory of bucket '{}', not of '{}'",
+                   manifest->source_bucket.substr(0, 63), bucket);
   }
   return manifest;
 }
@@ -103,9 +101,8 @@ Result<std::vector<ObjectInfo>> read_inventory(const InventoryPlace& place,
     auto found = find_file(place, file.key, stop);
     if (!found) return std::move(found).error().while_doing(url);
     if (found->size_bytes != file.size_bytes) {
-      return Error(ErrorCode::kCorrupt,
-                   fmt::format("{} has {} bytes, and the manifest says {}", url,
-                               found->size_bytes, file.size_bytes));
+      return corrupt("{} has {} bytes, and the manifest says {}", url,
+                     found->size_bytes, file.size_bytes);
     }
     if (auto read = read_file(place.store, *found, rows, stop); !read) {
       return std::move(read).error().while_doing(url);
@@ -114,11 +111,10 @@ Result<std::vector<ObjectInfo>> read_inventory(const InventoryPlace& place,
   std::ranges::sort(objects, {}, &ObjectInfo::key);
   const auto twice = std::ranges::adjacent_find(objects, {}, &ObjectInfo::key);
   if (twice != objects.end()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("the inventory has '{}' twice: it lists all "
-                             "versions without IsLatest; add that field, or "
-                             "list current versions alone",
-                             twice->key));
+    return invalid(
+        "the inventory has '{}' twice: it lists all versions without IsLatest; "
+        "add that field, or list current versions alone",
+        twice->key);
   }
   return objects;
 }

@@ -4,12 +4,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "leat/base/errors.h"
+
 namespace leat {
 namespace {
 
 using nlohmann::json;
 
-Error corrupt(std::string_view why) {
+Error damaged(std::string_view why) {
   return Error(ErrorCode::kCorrupt,
                fmt::format("no manifest of an S3 Inventory: {}", why));
 }
@@ -37,11 +39,11 @@ Result<InventoryColumns> read_schema(std::string_view schema) {
     if (name == "IsLatest") columns.is_latest = at;
     if (name == "IsDeleteMarker") columns.is_delete_marker = at;
   }
-  if (!key) return corrupt("its \"fileSchema\" has no Key");
+  if (!key) return damaged("its \"fileSchema\" has no Key");
   if (!size) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "the inventory has no sizes: add Size to the fields of its "
-                 "configuration, and ETag so that changes are noticed");
+    return invalid(
+        "the inventory has no sizes: add Size to the fields of its "
+        "configuration, and ETag so that changes are noticed");
   }
   columns.key = *key;
   columns.size = *size;
@@ -52,22 +54,22 @@ Result<InventoryColumns> read_schema(std::string_view schema) {
 
 Result<InventoryManifest> parse_inventory_manifest(std::string_view text) {
   const json parsed = json::parse(text, nullptr, false);
-  if (!parsed.is_object()) return corrupt("it is no JSON object");
+  if (!parsed.is_object()) return damaged("it is no JSON object");
   const auto format = text_in(parsed, "fileFormat");
   const auto schema = text_in(parsed, "fileSchema");
   const auto bucket = text_in(parsed, "sourceBucket");
   const auto files = parsed.find("files");
   if (!format || !schema || !bucket || files == parsed.end() ||
       !files->is_array()) {
-    return corrupt(
+    return damaged(
         "\"fileFormat\", \"fileSchema\", \"sourceBucket\" or \"files\" is "
         "missing");
   }
   if (*format != "CSV") {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("the inventory is in {}, and only CSV is read: "
-                             "set its output format to CSV",
-                             format->substr(0, 20)));
+    return invalid(
+        "the inventory is in {}, and only CSV is read: set its output format "
+        "to CSV",
+        format->substr(0, 20));
   }
   InventoryManifest manifest{
       .source_bucket = *bucket, .columns = {}, .files = {}};
@@ -76,7 +78,7 @@ Result<InventoryManifest> parse_inventory_manifest(std::string_view text) {
     const auto key = file.is_object() ? text_in(file, "key") : std::nullopt;
     if (!key || key->empty() || !file.contains("size") ||
         !file["size"].is_number_unsigned()) {
-      return corrupt("a file without \"key\" or \"size\"");
+      return damaged("a file without \"key\" or \"size\"");
     }
     manifest.files.push_back({*key, file["size"].get<std::uint64_t>()});
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/dataset/catalogue_writer.h"
 #include "leat/index/stat_all.h"
 
@@ -35,14 +36,11 @@ Result<void> check_column(const Manifest& manifest,
        (!column.offsets.empty() && column.offsets.size() != rows));
   for (const std::uint32_t number : column.text_numbers) {
     if (number < column.texts.size()) continue;
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("column '{}' has no text {}", column.field.name, number));
+    return invalid("column '{}' has no text {}", column.field.name, number);
   }
   if (rows == manifest.rows && !is_uneven) return {};
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("column '{}' has {} values and the manifest {} rows",
-                           column.field.name, rows, manifest.rows));
+  return invalid("column '{}' has {} values and the manifest {} rows",
+                 column.field.name, rows, manifest.rows);
 }
 
 Result<void> check(const Manifest& manifest) {
@@ -52,14 +50,11 @@ Result<void> check(const Manifest& manifest) {
     has_bytes |= column.field.kind == FieldKind::kBytes;
   }
   if (!manifest.names.empty() && manifest.names.size() != manifest.rows) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{} names of samples, and the manifest has {} rows",
-                    manifest.names.size(), manifest.rows));
+    return invalid("{} names of samples, and the manifest has {} rows",
+                   manifest.names.size(), manifest.rows);
   }
   if (has_bytes) return {};
-  return Error(ErrorCode::kInvalidArgument,
-               "no column of the manifest names objects");
+  return invalid("no column of the manifest names objects");
 }
 
 /// Every object that a manifest names, once, in order of first appearance.

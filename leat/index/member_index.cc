@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "leat/base/errors.h"
 #include "leat/codec/tar/tar_header.h"
 #include "leat/index/sample_groups.h"
 
@@ -66,9 +67,9 @@ class MemberIndexParser {
     line_ = 1;
     const auto version = take_until(line, ' ').value_or("");
     if (version != "v1.2") {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("line 1 does not begin with 'v1.2': make it "
-                               "again with a newer wds2idx"));
+      return invalid(
+          fmt::format("line 1 does not begin with 'v1.2': make it again with a "
+                      "newer wds2idx"));
     }
     const auto samples = take_number(line);
     // Each sample has a header in the shard, and a line.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/index/build_turn.h"
 #include "leat/index/catalogue_file.h"
 #include "leat/index/catalogue_lock.h"
@@ -174,13 +175,11 @@ std::string cache_identity(std::string_view identity,
 }
 
 Error cannot_list(const Store& store, std::string_view prefix) {
-  return Error(
-      ErrorCode::kNotFound,
-      fmt::format("{} is not there, or too old, and {} cannot be listed: make "
-                  "a catalogue "
-                  "with `leat index --publish` where the data can be listed "
-                  "(as a folder or over s3://)",
-                  store.url_of(published_key(prefix)), store.url_of(prefix)));
+  return not_found(
+      "{} is not there, or too old, and {} cannot be listed: make a catalogue "
+      "with `leat index --publish` where the data can be listed (as a folder "
+      "or over s3://)",
+      store.url_of(published_key(prefix)), store.url_of(prefix));
 }
 
 }  // namespace

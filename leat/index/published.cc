@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/hash.h"
 #include "leat/base/units.h"
 #include "leat/index/catalogue_file.h"
@@ -85,19 +86,15 @@ Result<void> check_size(Store& store, const ObjectInfo& info,
   LEAT_TRY_VOID(read_start(store, info, start.span(), stop));
   LEAT_TRY(const std::uint64_t bytes, Catalogue::length_of(start.span()));
   if (bytes != info.size_bytes) {
-    return Error(
-        ErrorCode::kCorrupt,
-        fmt::format("it should have {}, and the store says {}",
-                    format_bytes(bytes), format_bytes(info.size_bytes)));
+    return corrupt("it should have {}, and the store says {}",
+                   format_bytes(bytes), format_bytes(info.size_bytes));
   }
   const std::uint64_t most = effective_limits().memory_bytes / 2;
   if (bytes <= most) return {};
-  return Error(ErrorCode::kResourceExhausted,
-               fmt::format("{} has {}, more than half of the memory that this "
-                           "process may have: give it {}, or remove that "
-                           "object if it is none of yours",
-                           store.url_of(info.key), format_bytes(bytes),
-                           format_bytes(2 * bytes)));
+  return exhausted(
+      "{} has {}, more than half of the memory that this process may have: "
+      "give it {}, or remove that object if it is none of yours",
+      store.url_of(info.key), format_bytes(bytes), format_bytes(2 * bytes));
 }
 
 Result<Buffer> fetch(Store& store, const ObjectInfo& info,

@@ -1,7 +1,6 @@
 #include "leat/index/refresh.h"
 
-#include <fmt/format.h>
-
+#include "leat/base/errors.h"
 #include "leat/base/units.h"
 
 namespace leat {
@@ -17,11 +16,10 @@ Result<Refresh> Refresh::parse(std::string_view text) {
       return if_older_than(std::chrono::floor<std::chrono::seconds>(*age));
     }
   }
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("refresh is \"auto\", \"never\", \"always\" or "
-                           "\"if-older-than:AGE\" with an age of a second or "
-                           "more such as 30m, 12h or 1d; it was \"{}\"",
-                           text));
+  return invalid(
+      "refresh is \"auto\", \"never\", \"always\" or \"if-older-than:AGE\" "
+      "with an age of a second or more such as 30m, 12h or 1d; it was \"{}\"",
+      text);
 }
 
 }  // namespace leat

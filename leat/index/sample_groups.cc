@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "leat/base/errors.h"
+
 namespace leat {
 
 namespace {
@@ -64,10 +66,8 @@ Result<void> SampleGroups::add_shard(ObjectIndex shard,
     }
     Field& field = found->second;
     if (field.last_sample == sample) {
-      return Error(ErrorCode::kCorrupt,
-                   fmt::format("sample '{}' has '{}' twice; the second is "
-                               "member '{}'",
-                               key, name->field, member.name));
+      return corrupt("sample '{}' has '{}' twice; the second is member '{}'",
+                     key, name->field, member.name);
     }
     field.last_sample = sample;
     writer_.set_range(field.index, {shard, member.offset, member.size_bytes});

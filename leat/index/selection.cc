@@ -9,6 +9,8 @@
 #include <set>
 #include <utility>
 
+#include "leat/base/errors.h"
+#include "leat/codec/image/image_codec.h"
 #include "leat/index/container.h"
 #include "leat/index/folder_layout.h"
 #include "leat/index/glob.h"
@@ -19,9 +21,6 @@ namespace {
 using Objects = std::vector<ObjectInfo>;
 using Names = std::vector<std::string>;
 
-/// The images that leat/codec decodes.
-constexpr std::array<std::string_view, 6> kImageEnds = {
-    ".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff"};
 constexpr std::array<std::string_view, 17> kDocumentEnds = {
     ".md",    ".markdown", ".rst",    ".csv", ".tsv", ".yaml",
     ".yml",   ".html",     ".pdf",    ".py",  ".sh",  ".log",
@@ -47,6 +46,20 @@ bool ends_with_any(std::string_view key, const auto& ends) {
   const std::string name = lower(key.substr(key.rfind('/') + 1));
   return std::ranges::any_of(
       ends, [&](std::string_view end) { return name.ends_with(end); });
+}
+
+/// The ends of the images that leat/codec decodes: ".jpg".
+const Names& image_ends() {
+  static const Names kEnds = [] {
+    Names ends;
+    for (const ImageCodec* codec : image_codecs()) {
+      for (const std::string_view ending : codec->endings) {
+        ends.push_back("." + std::string(ending));
+      }
+    }
+    return ends;
+  }();
+  return kEnds;
 }
 
 /// "jpg", ".JPG": ".jpg".
@@ -220,10 +233,10 @@ std::string take_usual(Objects& objects) {
 }
 
 Error nothing_left(const LeftOut& left_out) {
-  return Error(ErrorCode::kNotFound,
-               fmt::format("none of the {} objects is what include=, exclude= "
-                           "and extensions= leave; '{}' is one of them",
-                           left_out.count, left_out.example));
+  return not_found(
+      "none of the {} objects is what include=, exclude= and extensions= "
+      "leave; '{}' is one of them",
+      left_out.count, left_out.example);
 }
 
 }  // namespace
@@ -249,7 +262,7 @@ std::string Selection::text() const {
   return text;
 }
 
-bool is_image(std::string_view key) { return ends_with_any(key, kImageEnds); }
+bool is_image(std::string_view key) { return ends_with_any(key, image_ends()); }
 
 bool is_document(std::string_view key) {
   if (ends_with_any(key, kDocumentEnds)) return true;
@@ -268,15 +281,13 @@ Result<Selected> select_objects(Objects objects, const Selection& selection) {
   LEAT_TRY(const Filters filters, Filters::make(selection));
   std::erase_if(objects, [](const ObjectInfo& o) { return is_hidden(o.key); });
   if (objects.empty()) {
-    return Error(ErrorCode::kNotFound,
-                 "there are no objects (hidden ones do not count)");
+    return not_found("there are no objects (hidden ones do not count)");
   }
   if (!source.is_everything()) {
     std::erase_if(objects,
                   [&](const ObjectInfo& o) { return !source.takes(o.key); });
     if (const std::string* const unmet = source.unmet()) {
-      return Error(ErrorCode::kNotFound,
-                   fmt::format("there is no object '{}'", *unmet));
+      return not_found("there is no object '{}'", *unmet);
     }
   }
   Selected selected;

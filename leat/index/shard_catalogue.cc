@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/index/shard_list.h"
 
 namespace leat {
@@ -120,9 +121,9 @@ Result<std::shared_ptr<const Catalogue>> ShardCatalogue::open() && {
 
 Result<Buffer> ShardCatalogue::finish() && {
   if (writer_.samples() == 0) {
-    return Error(ErrorCode::kNotFound,
-                 "the shards hold no sample: no member is called "
-                 "NAME.FIELD, and there is no record");
+    return not_found(
+        "the shards hold no sample: no member is called NAME.FIELD, and there "
+        "is no record");
   }
   return std::move(writer_).finish();
 }

@@ -5,6 +5,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "leat/base/errors.h"
+
 namespace leat {
 namespace {
 
@@ -61,16 +63,15 @@ Result<std::optional<std::vector<ListedShard>>> parse_shard_list(
   const auto list = parsed.find("shardlist");
   if (number_in(parsed, "wids_version") != 1 || list == parsed.end() ||
       !list->is_array()) {
-    return Error(ErrorCode::kCorrupt, "it is no wids index of version 1");
+    return corrupt("it is no wids index of version 1");
   }
   std::vector<ListedShard> shards;
   for (const json& object : *list) {
     auto shard = read_shard(object);
     if (!shard) {
-      return Error(ErrorCode::kCorrupt,
-                   fmt::format("shard {} of its list lacks \"url\", "
-                               "\"filesize\" or \"nsamples\"",
-                               shards.size()));
+      return corrupt(
+          "shard {} of its list lacks \"url\", \"filesize\" or \"nsamples\"",
+          shards.size());
     }
     shards.push_back(*std::move(shard));
   }

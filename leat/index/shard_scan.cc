@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/base/units.h"
 #include "leat/dataset/catalogue.h"
 
@@ -25,17 +26,13 @@ Result<void> read_into(Store& store, const ObjectInfo& object,
   return read_range(store, std::move(request), stop);
 }
 
-Error unfit(std::string why) {
-  return Error(ErrorCode::kCorrupt, std::move(why));
-}
-
 Result<std::vector<Member>> read_index(Store& store, const Container& kind,
                                        const ShardToScan& shard,
                                        const std::stop_token& stop) {
   if (shard.index->size_bytes > kMostIndexBytes) {
-    return unfit(fmt::format("it has {}, more than the {} that are read",
-                             format_bytes(shard.index->size_bytes),
-                             format_bytes(kMostIndexBytes)));
+    return corrupt("it has {}, more than the {} that are read",
+                   format_bytes(shard.index->size_bytes),
+                   format_bytes(kMostIndexBytes));
   }
   Buffer text(shard.index->size_bytes);
   LEAT_TRY_VOID(read_into(store, *shard.index, 0, text.span(), stop));
@@ -67,7 +64,7 @@ Result<ScannedShard> scan(Store& store, const ShardToScan& shard,
                           const ReadShard& read, const std::stop_token& stop) {
   const Container* const kind = container_of(shard.shard.key);
   if (kind == nullptr) {
-    return Error(ErrorCode::kInvalidArgument, "its name is no shard's");
+    return invalid("its name is no shard's");
   }
   ScannedShard scanned;
   if (shard.index && kind->read_index != nullptr) {

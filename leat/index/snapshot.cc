@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/index/catalogue_file.h"
 #include "leat/index/published.h"
 #include "leat/runtime/launcher.h"
@@ -59,8 +60,7 @@ Result<OpenedCatalogue> open_snapshot(Store& store, std::string_view prefix,
   LEAT_TRY(std::optional<OpenedCatalogue> found,
            find_published(place, options, stop));
   if (found) return *std::move(found);
-  return Error(ErrorCode::kNotFound, fmt::format("{} is not there any more",
-                                                 store.url_of(place.key)));
+  return not_found("{} is not there any more", store.url_of(place.key));
 }
 
 }  // namespace leat

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/errors.h"
 #include "leat/base/mutex.h"
 #include "leat/dataset/catalogue_writer.h"
 
@@ -118,9 +119,7 @@ class Cutter {
 
   Result<Buffer> finish() && {
     if (writer_.samples() != 0) return std::move(writer_).finish();
-    return Error(
-        ErrorCode::kNotFound,
-        fmt::format("no .bin or .npy file holds {} tokens", windows_.seq_len));
+    return not_found("no .bin or .npy file holds {} tokens", windows_.seq_len);
   }
 
  private:
@@ -172,11 +171,10 @@ class Cutter {
   Result<Span> span_of(const ObjectInfo& file, const std::stop_token& stop) {
     if (file.key.ends_with(".npy")) return span_of_npy(file, stop);
     if (file.size_bytes % windows_.item_bytes != 0) {
-      return Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("{} bytes are no whole number of {}; give the dtype= "
-                      "that it was written with",
-                      file.size_bytes, dtype()));
+      return invalid(
+          "{} bytes are no whole number of {}; give the dtype= that it was "
+          "written with",
+          file.size_bytes, dtype());
     }
     return Span{0, file.size_bytes};
   }
@@ -194,17 +192,13 @@ class Cutter {
     LEAT_TRY(const NpyHeader header,
              read_npy_header(head.span(), file.size_bytes));
     if (header.shape.size() != 1) {
-      return Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("the array has {} dimensions, and tokens have one",
-                      header.shape.size()));
+      return invalid("the array has {} dimensions, and tokens have one",
+                     header.shape.size());
     }
     if (header.kind != windows_.kind ||
         header.item_bytes != windows_.item_bytes) {
-      return Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("the array is of {}, not {}: give that as dtype=",
-                      name_of(header.kind, header.item_bytes), dtype()));
+      return invalid("the array is of {}, not {}: give that as dtype=",
+                     name_of(header.kind, header.item_bytes), dtype());
     }
     return Span{header.data_offset, file.size_bytes};
   }
@@ -227,23 +221,19 @@ Result<TokenWindows> token_windows(std::string_view dtype,
                                    std::optional<std::uint64_t> eos) {
   // A window is a range of an object, at most 2^48 bytes.
   if (seq_len == 0 || seq_len >= std::uint64_t{1} << 40) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("seq_len={}; it is at least 1 and below 2^40", seq_len));
+    return invalid("seq_len={}; it is at least 1 and below 2^40", seq_len);
   }
   if (stride > seq_len) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("stride={} is more than seq_len={}, so tokens between two "
-                    "windows would be left out; give at most seq_len",
-                    stride, seq_len));
+    return invalid(
+        "stride={} is more than seq_len={}, so tokens between two windows "
+        "would be left out; give at most seq_len",
+        stride, seq_len);
   }
   std::string names;
   for (const DtypeName& known : kDtypes) {
     if (known.name == dtype) {
       if (eos && !is_item(known, *eos)) {
-        return Error(ErrorCode::kInvalidArgument,
-                     fmt::format("eos={} is no number of {}", *eos, dtype));
+        return invalid("eos={} is no number of {}", *eos, dtype);
       }
       return TokenWindows{known.kind, known.item_bytes, seq_len,
                           stride == 0 ? seq_len : stride, eos};
@@ -251,8 +241,7 @@ Result<TokenWindows> token_windows(std::string_view dtype,
     names += names.empty() ? "" : ", ";
     names += known.name;
   }
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("dtype={}; it is one of {}", dtype, names));
+  return invalid("dtype={}; it is one of {}", dtype, names);
 }
 
 Selection selection_of_tokens(Selection selection) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/units.h"
 #include "leat/pipeline/content_hash.h"
 
@@ -115,13 +116,11 @@ bool BatchSlots::finds_room_for_values(SampleWork& sample) {
         room_.find(f, *spec, field.joining, field.value_program->pad_rule(),
                    context_.budget);
     if (found == ValueRoom::Found::kTooMuch) {
-      sample.fail(Error(
-          ErrorCode::kResourceExhausted,
-          fmt::format("the values of a batch of {} samples need {} or more, "
-                      "but memory= allows {}; raise memory=, or lower the "
-                      "batch size",
-                      size(), format_bytes(room_.needed_bytes()),
-                      format_bytes(context_.budget.capacity_bytes()))));
+      sample.fail(
+          exhausted("the values of a batch of {} samples need {} or more, but "
+                    "memory= allows {}; raise memory=, or lower the batch size",
+                    size(), format_bytes(room_.needed_bytes()),
+                    format_bytes(context_.budget.capacity_bytes())));
     }
     has_room = has_room && found == ValueRoom::Found::kYes;
   }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/pipeline/ops/shape_program.h"
 
 namespace leat {
@@ -64,10 +65,9 @@ Result<void> find_sized(std::vector<DeliveredField>& chosen) {
         field.name.substr(0, field.name.size() - kSizeSuffix.size());
     const auto found = std::ranges::find(chosen, of, &DeliveredField::name);
     if (found == chosen.end()) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("fields= names \"{}\" without \"{}\", whose "
-                               "sizes it has: name both",
-                               field.name, of));
+      return invalid(
+          "fields= names \"{}\" without \"{}\", whose sizes it has: name both",
+          field.name, of);
     }
     field.size_of = static_cast<std::size_t>(found - chosen.begin());
   }
@@ -135,14 +135,12 @@ Result<std::vector<DeliveredField>> choose_fields(
       std::vector<std::string> there;
       there.reserve(all.size());
       for (const DeliveredField& field : all) there.push_back(field.name);
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("fields= names \"{}\", but there are only: {}",
-                               name, fmt::join(there, ", ")));
+      return invalid("fields= names \"{}\", but there are only: {}", name,
+                     fmt::join(there, ", "));
     }
     if (!seen.insert(name).second) {
       if (choice.with_ids && is_an_id(name)) continue;
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("fields= names \"{}\" twice", name));
+      return invalid("fields= names \"{}\" twice", name);
     }
     chosen.push_back(*found);
   }

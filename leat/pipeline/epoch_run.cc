@@ -14,6 +14,7 @@
 #include <cstring>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/pipeline/substitution.h"
 #include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
@@ -201,8 +202,7 @@ Result<void> EpochRun::learn_shapes(BatchWork& batch, std::size_t& learned_rows,
     }
   }
   if (!batch.has_shapes()) {
-    const Error error =
-        why.value_or(Error(ErrorCode::kNotFound, "no sample has the field"));
+    const Error error = why.value_or(not_found("no sample has the field"));
     return Error(error).while_doing(
         fmt::format("learning the shape of the batch from sample \"{}\"",
                     context_.catalogue.key(batch.sample(0).id)));

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/pipeline/batch_work.h"
 #include "leat/pipeline/proven_bytes.h"
 #include "leat/pipeline/record_maker.h"
@@ -43,15 +44,13 @@ Result<void> BatchWork::check_shape(std::size_t field,
   if (found == first.spec) return {};
   const std::string remedy = context_.fields[field].program->remedy();
   if (found.dtype != first.spec.dtype) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("its type is {}, but that of \"{}\" is {}; {}",
-                             to_string(found.dtype), first.key,
-                             to_string(first.spec.dtype), remedy));
+    return invalid("its type is {}, but that of \"{}\" is {}; {}",
+                   to_string(found.dtype), first.key,
+                   to_string(first.spec.dtype), remedy);
   }
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("its shape is ({}), but that of \"{}\" is ({}); {}",
-                           fmt::join(found.shape, ", "), first.key,
-                           fmt::join(first.spec.shape, ", "), remedy));
+  return invalid("its shape is ({}), but that of \"{}\" is ({}); {}",
+                 fmt::join(found.shape, ", "), first.key,
+                 fmt::join(first.spec.shape, ", "), remedy);
 }
 
 Result<void> BatchWork::fill_program(SampleWork& sample, std::size_t field,
@@ -119,9 +118,8 @@ Result<void> BatchWork::fill(SampleWork& sample, std::size_t thread,
     const DeliveredField& field = context_.fields[f];
     if (field.is_fetched() &&
         catalogue.range(field.column, sample.id).is_missing()) {
-      return Error(ErrorCode::kNotFound,
-                   fmt::format("the sample has no field \"{}\"",
-                               catalogue.fields()[field.column].name));
+      return not_found("the sample has no field \"{}\"",
+                       catalogue.fields()[field.column].name);
     }
     const RestTimer timer(field.is_fetched() ? sample.trial_of(field.column)
                                              : nullptr);

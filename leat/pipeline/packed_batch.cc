@@ -1,30 +1,27 @@
 #include "leat/pipeline/packed_batch.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 #include <string>
 #include <utility>
 
+#include "leat/base/errors.h"
+
 namespace leat {
 namespace {
-
-Error refuse(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
 
 Result<void> check(const DocumentTokens& documents) {
   const auto tokens = static_cast<std::int64_t>(documents.values.size() /
                                                 size_bytes_of(documents.dtype));
   if (documents.offsets.empty()) {
-    return refuse("no offsets; documents have one more than there are of them");
+    return invalid(
+        "no offsets; documents have one more than there are of them");
   }
   if (documents.offsets.front() < 0 || documents.offsets.back() > tokens ||
       !std::ranges::is_sorted(documents.offsets)) {
-    return refuse(fmt::format(
+    return invalid(
         "offsets of documents fall, or leave the {} tokens; they rise from 0",
-        tokens));
+        tokens);
   }
   return {};
 }
@@ -34,23 +31,22 @@ Result<void> check(const DocumentTokens& documents, const PackedRows& rows,
   std::uint64_t length = 0;
   for (const PackPiece& piece : rows.row(row)) {
     if (piece.sample >= documents.offsets.size() - 1) {
-      return refuse(
-          fmt::format("row {} has a piece of document {}, and there are {}",
-                      row, piece.sample, documents.offsets.size() - 1));
+      return invalid("row {} has a piece of document {}, and there are {}", row,
+                     piece.sample, documents.offsets.size() - 1);
     }
     const auto tokens = static_cast<std::uint64_t>(
         documents.offsets[piece.sample + 1] - documents.offsets[piece.sample]);
     if (piece.begin > tokens || piece.length > tokens - piece.begin) {
-      return refuse(fmt::format(
+      return invalid(
           "row {} has tokens {} to {} of document {}, which has {}; plan rows "
           "with the lengths that documents really have",
-          row, piece.begin, piece.begin + piece.length, piece.sample, tokens));
+          row, piece.begin, piece.begin + piece.length, piece.sample, tokens);
     }
     length += piece.length;
   }
   if (length > capacity) {
-    return refuse(fmt::format("row {} has {} tokens, and its capacity is {}",
-                              row, length, capacity));
+    return invalid("row {} has {} tokens, and its capacity is {}", row, length,
+                   capacity);
   }
   return {};
 }
@@ -116,8 +112,8 @@ Result<SequenceBounds> fill(const DocumentTokens& documents,
                             const PackedRows& rows, std::uint32_t capacity,
                             std::int64_t pad_token, const PackedArrays& into) {
   if (!std::in_range<Token>(pad_token)) {
-    return refuse(fmt::format("pad_token={}, and the documents' tokens are {}",
-                              pad_token, to_string(documents.dtype)));
+    return invalid("pad_token={}, and the documents' tokens are {}", pad_token,
+                   to_string(documents.dtype));
   }
   Filler<Token> filler(documents, static_cast<Token>(pad_token), into);
   for (std::size_t row = 0; row < rows.rows(); ++row) {
@@ -141,8 +137,8 @@ Result<SequenceBounds> fill_packed(const DocumentTokens& documents,
   LEAT_TRY_VOID(check(documents));
   constexpr std::uint64_t kMost = 0x7fffffff;
   if (rows.rows() > 0 && capacity > kMost / rows.rows()) {
-    return refuse(fmt::format("{} rows of {} tokens; a batch has fewer than {}",
-                              rows.rows(), capacity, kMost + 1));
+    return invalid("{} rows of {} tokens; a batch has fewer than {}",
+                   rows.rows(), capacity, kMost + 1);
   }
   const auto fill_as = [&]<class Token>(Token) {
     return fill<Token>(documents, rows, capacity, pad_token, into);
@@ -159,10 +155,9 @@ Result<SequenceBounds> fill_packed(const DocumentTokens& documents,
     case DType::kInt64:
       return fill_as(std::int64_t{});
     default:
-      return refuse(
-          fmt::format("documents of {}; tokens are uint8, uint16, "
-                      "uint32, int32 or int64",
-                      to_string(documents.dtype)));
+      return invalid(
+          "documents of {}; tokens are uint8, uint16, uint32, int32 or int64",
+          to_string(documents.dtype));
   }
 }
 

@@ -1,7 +1,6 @@
 #include "leat/pipeline/plan_memory.h"
 
-#include <fmt/format.h>
-
+#include "leat/base/errors.h"
 #include "leat/base/units.h"
 
 namespace leat {
@@ -11,14 +10,11 @@ Result<Reservation> PlanMemory::reserve(std::uint64_t bytes,
                                         std::string_view remedy,
                                         const std::stop_token& stop) {
   if (held_bytes_ + bytes > budget_.capacity_bytes()) {
-    return Error(
-        ErrorCode::kResourceExhausted,
-        fmt::format("{} need {} on top of {} already held for it: {} bytes at "
-                    "once, but memory= allows {}; raise memory=, or lower the "
-                    "batch size{}",
-                    what, format_bytes(bytes), format_bytes(held_bytes_),
-                    held_bytes_ + bytes, format_bytes(budget_.capacity_bytes()),
-                    remedy));
+    return exhausted(
+        "{} need {} on top of {} already held for it: {} bytes at once, but "
+        "memory= allows {}; raise memory=, or lower the batch size{}",
+        what, format_bytes(bytes), format_bytes(held_bytes_),
+        held_bytes_ + bytes, format_bytes(budget_.capacity_bytes()), remedy);
   }
   return budget_.reserve(bytes, stop);
 }

@@ -1,11 +1,10 @@
 // Pictures of several sizes in one dense array: see PadRule.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 
+#include "leat/base/errors.h"
 #include "leat/pipeline/ops/small_floats.h"
 #include "leat/pipeline/ops/store_numbers.h"
 #include "leat/pipeline/value_rows.h"
@@ -104,13 +103,11 @@ Result<TensorSpec> ValueRows::padded_spec(const PadRule& rule,
       padded.shape[at + axis] =
           std::max(padded.shape[at + axis], shape[at + axis]);
       if (rule.size[axis] == 0 || shape[at + axis] <= rule.size[axis]) continue;
-      return Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("the picture \"{}\" is {} x {} (height, width), and "
-                      "PadTo has room for {} x {}; give it more, "
-                      "\"largest\", or put leat.ops.Resize before it",
-                      key_of(row), shape[at], shape[at + 1], rule.size[0],
-                      rule.size[1]));
+      return invalid(
+          "the picture \"{}\" is {} x {} (height, width), and PadTo has room "
+          "for {} x {}; give it more, \"largest\", or put leat.ops.Resize "
+          "before it",
+          key_of(row), shape[at], shape[at + 1], rule.size[0], rule.size[1]);
     }
   }
   for (std::size_t axis = 0; axis < 2; ++axis) {

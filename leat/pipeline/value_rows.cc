@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
@@ -59,10 +60,8 @@ bool fit(const ArrayValue& a, const ArrayValue& b, Joining joining,
 Error misfit(const std::string& key, const std::string& what,
              const std::string& other_key, const std::string& other,
              const JoinRule& rule) {
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("the value of \"{}\" is {}, but that of \"{}\" is "
-                           "{}; {}",
-                           key, what, other_key, other, rule.remedy));
+  return invalid("the value of \"{}\" is {}, but that of \"{}\" is {}; {}", key,
+                 what, other_key, other, rule.remedy);
 }
 
 /// The learned type if `value` has another, else null.
@@ -75,10 +74,9 @@ const LearnedShapes::Shape* other_type(const Value& value,
 }
 
 Error no_picture(const std::string& key, const Value& value) {
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("the value of \"{}\" is {}, and no picture of three "
-                           "dimensions",
-                           key, described(value)));
+  return invalid(
+      "the value of \"{}\" is {}, and no picture of three dimensions", key,
+      described(value));
 }
 
 }  // namespace
@@ -135,11 +133,9 @@ Result<void> ValueRows::check_rows(const JoinRule& rule, Joining joining,
     }
     if ((joining == Joining::kRagged || joining == Joining::kShapes) &&
         !is_text(value(row)) && array(row).spec.shape.empty()) {
-      return Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("the value of \"{}\" is one {} and no list; drop "
-                      "ragged=True",
-                      key_of(row), described(value(row))));
+      return invalid(
+          "the value of \"{}\" is one {} and no list; drop ragged=True",
+          key_of(row), described(value(row)));
     }
     const bool fits = is_text(value(row)) == is_text(value(first)) &&
                       (is_text(value(row)) ||

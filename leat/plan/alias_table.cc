@@ -11,14 +11,13 @@
 
 #include "leat/plan/alias_table.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/plan/divisor.h"
 
 namespace leat {
@@ -28,29 +27,24 @@ __extension__ using Uint128 = unsigned __int128;
 
 constexpr double kUnits = 4611686018427387904.0;  // 2^62.
 
-Error refuse(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 /// The largest of them.
 Result<double> check(std::span<const double> weights) {
   if (weights.size() > AliasTable::kMaxSize) {
-    return refuse(fmt::format("{} weights; at most {} can be drawn from",
-                              weights.size(), AliasTable::kMaxSize));
+    return invalid("{} weights; at most {} can be drawn from", weights.size(),
+                   AliasTable::kMaxSize);
   }
   double largest = 0;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     if (!std::isfinite(weights[i]) || weights[i] < 0) {
-      return refuse(
-          fmt::format("weight {} is {}; a weight is a finite number, 0 or more",
-                      i, weights[i]));
+      return invalid("weight {} is {}; a weight is a finite number, 0 or more",
+                     i, weights[i]);
     }
     largest = std::max(largest, weights[i]);
   }
   if (largest == 0) {
-    return refuse(fmt::format(
+    return invalid(
         "none of the {} weights is above 0: there is nothing to draw",
-        weights.size()));
+        weights.size());
   }
   return largest;
 }

@@ -18,8 +18,6 @@
 
 #include "leat/plan/balance.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -29,6 +27,8 @@
 #include <queue>
 #include <string>
 #include <utility>
+
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
@@ -252,30 +252,24 @@ Deal deal_in_cohorts(std::span<const double> costs, Items falling,
   return deal;
 }
 
-Error refuse(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 Result<void> check(std::span<const double> costs,
                    const BalanceOptions& options) {
   const std::uint64_t groups =
       std::uint64_t{options.ranks} * options.micro_batches;
   if (groups == 0 || groups > kMost) {
-    return refuse(
-        fmt::format("{} ranks of {} micro-batches; there are 1 to {} "
-                    "micro-batches in all",
-                    options.ranks, options.micro_batches, kMost));
+    return invalid(
+        "{} ranks of {} micro-batches; there are 1 to {} micro-batches in all",
+        options.ranks, options.micro_batches, kMost);
   }
   if (costs.size() > kMost) {
-    return refuse(fmt::format("{} items in a step; at most {} can be dealt",
-                              costs.size(), kMost));
+    return invalid("{} items in a step; at most {} can be dealt", costs.size(),
+                   kMost);
   }
   for (std::size_t i = 0; i < costs.size(); ++i) {
     if (!std::isfinite(costs[i]) || costs[i] < 0) {
-      return refuse(
-          fmt::format("the cost of item {} is {}; a cost is a finite number, 0 "
-                      "or more",
-                      i, costs[i]));
+      return invalid(
+          "the cost of item {} is {}; a cost is a finite number, 0 or more", i,
+          costs[i]);
     }
   }
   return {};
@@ -293,19 +287,6 @@ Result<BalancedDeal> balance(std::span<const double> costs,
   Deal in_cohorts = deal_in_cohorts(costs, falling, options);
   return std::move(in_cohorts.slowest() < alike.slowest() ? in_cohorts : alike)
       .take();
-}
-
-double step_imbalance(std::span<const double> group_costs,
-                      std::uint32_t ranks) {
-  double slowest = 0;
-  double mean = 0;
-  for (std::size_t begin = 0; begin < group_costs.size(); begin += ranks) {
-    const auto micro_batch = group_costs.subspan(begin, ranks);
-    slowest += std::ranges::max(micro_batch);
-    mean +=
-        std::accumulate(micro_batch.begin(), micro_batch.end(), 0.0) / ranks;
-  }
-  return mean == 0 ? 1 : slowest / mean;
 }
 
 }  // namespace leat

@@ -43,12 +43,4 @@ struct BalancedDeal {
 Result<BalancedDeal> balance(std::span<const double> costs,
                              const BalanceOptions& options);
 
-/// The time of a step, relative to the time if all ranks were equally fast: the
-/// slowest rank over the mean, 1 at best. With several micro-batches, the sum
-/// of their slowest over the sum of their means. `group_costs` are
-/// micro-batch by micro-batch, as in BalancedDeal; 1 if all are 0.
-///
-/// REQUIRES: ranks > 0, and group_costs.size() is a multiple of it.
-double step_imbalance(std::span<const double> group_costs, std::uint32_t ranks);
-
 }  // namespace leat

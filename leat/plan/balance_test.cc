@@ -95,12 +95,6 @@ TEST(BalanceTest, BadArgumentsAreNamed) {
             "the cost of item 0 is nan; a cost is a finite number, 0 or more");
 }
 
-TEST(StepImbalanceTest, IsTheSlowestRankOverTheMean) {
-  EXPECT_EQ(step_imbalance(Costs{3, 1}, 2), 1.5);
-  EXPECT_EQ(step_imbalance(Costs{3, 1, 1, 3}, 2), 1.5);  // They meet twice.
-  EXPECT_EQ(step_imbalance(Costs{0, 0}, 2), 1);
-}
-
 // --- any step ---------------------------------------------------------------
 
 struct Step {

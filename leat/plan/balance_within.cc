@@ -6,8 +6,6 @@
 
 #include "leat/plan/balance_within.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <functional>
@@ -16,15 +14,13 @@
 #include <string>
 #include <utility>
 
+#include "leat/base/errors.h"
+
 namespace leat {
 namespace {
 
 constexpr std::size_t kExchanges = 8;  ///< For each group.
 constexpr std::size_t kPartners = 8;   ///< Lightest groups that are tried.
-
-Error refuse(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
 
 struct Group {
   std::vector<std::uint32_t> items;
@@ -224,15 +220,15 @@ Result<BalancedDeal> balance_within(const BudgetedItems& items,
   const std::size_t groups = std::size_t{options.ranks} * options.micro_batches;
   if (items.sizes.size() != items.costs.size() ||
       items.groups.size() != items.costs.size()) {
-    return refuse("costs, sizes and groups of different numbers of items");
+    return invalid("costs, sizes and groups of different numbers of items");
   }
   Descent as_given(items, groups);
   for (std::uint32_t item = 0; item < items.groups.size(); ++item) {
     const std::uint32_t group = items.groups[item];
     if (group >= groups || !as_given.has_room(group, item)) {
-      return refuse(fmt::format(
+      return invalid(
           "item {} is in group {}; there are {} groups, of at most {} each",
-          item, group, groups, items.capacity));
+          item, group, groups, items.capacity);
     }
     as_given.add(group, item);
   }

@@ -5,36 +5,31 @@
 
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/plan/cache_policy_kind.h"
 
 namespace leat {
 namespace {
 
-Error invalid(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 Result<void> check_spec(const CachePolicySpec& spec,
                         const CachePolicyKind& kind) {
   if (spec.samples > CachePolicySpec::kMaxSamples) {
-    return invalid(fmt::format(
+    return invalid(
         "a cache policy counts up to {} samples, and the dataset has {}: pack "
         "samples into shards, whose pieces are counted instead",
-        CachePolicySpec::kMaxSamples, spec.samples));
+        CachePolicySpec::kMaxSamples, spec.samples);
   }
   if (kind.has_window && spec.window == 0) {
-    return invalid(fmt::format(
-        "the policy {} sees a window of 0: give it at least 1", spec.name));
+    return invalid("the policy {} sees a window of 0: give it at least 1",
+                   spec.name);
   }
   if (!kind.has_window && spec.window != 0) {
-    return invalid(
-        fmt::format("the policy {} has no window: leave it out, or take {}",
-                    spec.name, policies_with(&CachePolicyKind::has_window)));
+    return invalid("the policy {} has no window: leave it out, or take {}",
+                   spec.name, policies_with(&CachePolicyKind::has_window));
   }
   if (!kind.has_planned && spec.planned != nullptr) {
-    return invalid(
-        fmt::format("the policy {} takes no list of planned samples: take {}",
-                    spec.name, policies_with(&CachePolicyKind::has_planned)));
+    return invalid("the policy {} takes no list of planned samples: take {}",
+                   spec.name, policies_with(&CachePolicyKind::has_planned));
   }
   return {};
 }
@@ -76,9 +71,8 @@ Result<std::unique_ptr<CachePolicy>> make_cache_policy(
     const CachePolicySpec& spec) {
   const CachePolicyKind* kind = find_cache_policy_kind(spec.name);
   if (kind == nullptr) {
-    return invalid(
-        fmt::format("there is no cache policy \"{}\": take one of {}",
-                    spec.name, fmt::join(cache_policy_names(), ", ")));
+    return invalid("there is no cache policy \"{}\": take one of {}", spec.name,
+                   fmt::join(cache_policy_names(), ", "));
   }
   LEAT_TRY_VOID(check_spec(spec, *kind));
   return kind->make(spec);

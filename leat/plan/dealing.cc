@@ -6,6 +6,7 @@
 #include <array>
 #include <numeric>
 
+#include "leat/base/errors.h"
 #include "leat/base/hash.h"
 
 namespace leat {
@@ -33,9 +34,8 @@ Result<Locality> parse_locality(std::string_view name) {
   if (found != kNames.end()) {
     return static_cast<Locality>(found - kNames.begin());
   }
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("locality=\"{}\"; it is one of {}", name,
-                           fmt::join(kNames, ", ")));
+  return invalid("locality=\"{}\"; it is one of {}", name,
+                 fmt::join(kNames, ", "));
 }
 
 std::uint32_t home_of(SampleId sample, std::uint32_t world_size) {

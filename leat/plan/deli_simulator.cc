@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/plan/cache_policy.h"
 #include "leat/plan/fetch_ahead.h"
 
@@ -14,15 +15,14 @@ namespace {
 
 Result<void> check(const DeliOptions& options) {
   if (options.capacity_items == 0 || options.batch == 0) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "capacity_items and batch must be at least 1");
+    return invalid("capacity_items and batch must be at least 1");
   }
   // Written so that NaN is refused too.
   for (const double seconds :
        {options.compute_seconds, options.get_seconds, options.hit_seconds,
         options.fetch_seconds, options.fetch_sample_seconds}) {
     if (!(seconds >= 0)) {
-      return Error(ErrorCode::kInvalidArgument, "seconds must be at least 0");
+      return invalid("seconds must be at least 0");
     }
   }
   return {};

@@ -1,22 +1,17 @@
 #include "leat/plan/drawn_order.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
 
 /// Keeps draws apart from the keys of permutations.
 constexpr std::uint64_t kDrawSalt = 0x77656967687473ULL;
-
-Error refuse(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
 
 /// The numbers that a position draws with are mixed from its place, so any
 /// rank of any world can draw any position by itself.
@@ -66,16 +61,16 @@ class ToldEpoch final : public DrawnEpoch {
 
 Result<void> check_ends(const GivenEpoch& given) {
   if (given.ends.empty()) return {};
-  if (given.rows_of_a_step == 0) return refuse("a step has no rows");
+  if (given.rows_of_a_step == 0) return invalid("a step has no rows");
   std::uint64_t before = given.first;
   for (std::size_t step = 0; step < given.ends.size(); ++step) {
     if (given.ends[step] <= before) {
-      return refuse(fmt::format("batch {} has no samples", step));
+      return invalid("batch {} has no samples", step);
     }
     before = given.ends[step];
   }
   if (before == given.first + given.samples.size()) return {};
-  return refuse("the batches have another number of samples than the order");
+  return invalid("the batches have another number of samples than the order");
 }
 
 }  // namespace
@@ -106,7 +101,7 @@ std::optional<std::uint64_t> DrawnEpoch::position_near(
 Result<std::shared_ptr<const WeightedOrder>> WeightedOrder::make(
     std::span<const double> weights, std::uint64_t seed, std::uint64_t size) {
   if (size == 0) {
-    return refuse("samples_per_epoch=0; an epoch has at least one sample");
+    return invalid("samples_per_epoch=0; an epoch has at least one sample");
   }
   LEAT_TRY(AliasTable table, AliasTable::make(weights));
   return std::shared_ptr<const WeightedOrder>(new WeightedOrder(
@@ -122,9 +117,9 @@ std::shared_ptr<const DrawnEpoch> WeightedOrder::epoch(
 Result<void> GivenOrder::give(std::uint64_t epoch, GivenEpoch given) {
   for (std::size_t i = 0; i < given.samples.size(); ++i) {
     if (given.samples[i] < dataset_samples_) continue;
-    return refuse(fmt::format(
+    return invalid(
         "the sampler gave sample {} at position {}, and the dataset has {}",
-        given.samples[i], given.first + i, dataset_samples_));
+        given.samples[i], given.first + i, dataset_samples_);
   }
   LEAT_TRY_VOID(check_ends(given));
   if (given.dealt) LEAT_TRY_VOID(given.dealt->check());

@@ -13,8 +13,6 @@
 
 #include "leat/plan/holder_dealing.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -22,6 +20,7 @@
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/plan/cache_policy_kind.h"
 
 namespace leat {
@@ -39,10 +38,6 @@ struct RankCache {
   std::vector<AccessTime> next_of;       // By number, if balanced.
   std::vector<std::uint32_t> free;       // Numbers.
 };
-
-Error invalid(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
 
 Result<Steps> steps_from(const HolderDealingOptions& options,
                          std::uint64_t start) {
@@ -70,11 +65,10 @@ Result<std::uint64_t> most_records(const HolderDealingOptions& options) {
   const std::uint64_t most =
       std::min(options.samples, options.capacity / least) + 1;
   if (most > HolderDealing::kMaxTableBytes / 4 / options.world_size) {
-    return Error(
-        ErrorCode::kResourceExhausted,
-        fmt::format("to simulate {} caches of up to {} samples takes more "
-                    "than {} bytes; use smaller caches, or no locality",
-                    options.world_size, most, HolderDealing::kMaxTableBytes));
+    return exhausted(
+        "to simulate {} caches of up to {} samples takes more than {} bytes; "
+        "use smaller caches, or no locality",
+        options.world_size, most, HolderDealing::kMaxTableBytes);
   }
   return std::min(most, CachePolicySpec::kMaxSamples);
 }
@@ -112,8 +106,8 @@ class HolderDealing::Simulation {
   Result<void> seek(std::uint64_t epoch, std::uint64_t position,
                     const std::stop_token& stop) {
     if (position > options_.samples) {
-      return invalid(fmt::format("position {} is past the {} samples", position,
-                                 options_.samples));
+      return invalid("position {} is past the {} samples", position,
+                     options_.samples);
     }
     if (epoch == epoch_ && position == position_) return {};
     // Nothing builds on an epoch that began between two steps.
@@ -408,13 +402,13 @@ HolderDealing::~HolderDealing() = default;
 Result<std::unique_ptr<HolderDealing>> HolderDealing::make(
     const HolderDealingOptions& options) {
   if (!has_policy_trait(options.policy, &CachePolicyKind::is_foreseen)) {
-    return invalid(fmt::format(
+    return invalid(
         "samples are dealt to caches whose policy is {}, and this one's is {}",
-        policies_with(&CachePolicyKind::is_foreseen), options.policy));
+        policies_with(&CachePolicyKind::is_foreseen), options.policy);
   }
   if (options.samples > CachePolicySpec::kMaxSamples) {
-    return invalid(fmt::format("{} samples are more than {} to be dealt",
-                               options.samples, CachePolicySpec::kMaxSamples));
+    return invalid("{} samples are more than {} to be dealt", options.samples,
+                   CachePolicySpec::kMaxSamples);
   }
   // Before anything is divided by what is not checked yet.
   LEAT_TRY_VOID(Steps::make({.samples = options.samples,

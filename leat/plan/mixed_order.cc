@@ -1,7 +1,5 @@
 #include "leat/plan/mixed_order.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -9,16 +7,13 @@
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
 
 /// Keeps the order of turns apart from the orders of sources.
 constexpr std::uint64_t kTurnSalt = 0x6d69786564ULL;
-
-Error refuse(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
 
 /// Whether an epoch goes on until each source has ended.
 bool has_ends(const MixOptions& options) {
@@ -28,44 +23,41 @@ bool has_ends(const MixOptions& options) {
 
 Result<void> check_weight(const MixSource& source, double weight) {
   if (std::isfinite(weight) && weight >= 0) return {};
-  return refuse(fmt::format(
+  return invalid(
       "source \"{}\" has the weight {}; a weight is a number from 0 on",
-      source.name, weight));
+      source.name, weight);
 }
 
 Result<void> check_sources(const MixOptions& options) {
   const auto& sources = options.sources;
   if (sources.empty() || sources.size() > Interleave::kMostSources) {
-    return refuse(fmt::format("a mix of {} sources; it has 1 to {}",
-                              sources.size(), Interleave::kMostSources));
+    return invalid("a mix of {} sources; it has 1 to {}", sources.size(),
+                   Interleave::kMostSources);
   }
   bool has_some = false;
   for (const MixSource& source : sources) {
     LEAT_TRY_VOID(check_weight(source, source.weight));
     if (source.samples == 0) {
-      return refuse(fmt::format("source \"{}\" has no samples; leave it out",
-                                source.name));
+      return invalid("source \"{}\" has no samples; leave it out", source.name);
     }
     has_some |= source.weight > 0;
   }
-  if (!has_some) return refuse("all sources of the mix have weight 0");
+  if (!has_some) return invalid("all sources of the mix have weight 0");
   return {};
 }
 
 Result<void> check_schedule(const MixOptions& options) {
   std::uint64_t before = 0;
   if (options.schedule.size() > MixedOrder::kMostPoints) {
-    return refuse(fmt::format("a schedule of {} points; it has at most {}",
-                              options.schedule.size(),
-                              MixedOrder::kMostPoints));
+    return invalid("a schedule of {} points; it has at most {}",
+                   options.schedule.size(), MixedOrder::kMostPoints);
   }
   for (const MixStage& stage : options.schedule) {
     if (stage.first < before + options.global_batch) {
-      return refuse(
-          fmt::format("the schedule changes weights at sample {}, "
-                      "and before at {}; samples rise, by {} at "
-                      "least",
-                      stage.first, before, options.global_batch));
+      return invalid(
+          "the schedule changes weights at sample {}, and before at {}; "
+          "samples rise, by {} at least",
+          stage.first, before, options.global_batch);
     }
     before = stage.first;
     LEAT_CHECK(stage.weights.size() == options.sources.size());
@@ -73,13 +65,13 @@ Result<void> check_schedule(const MixOptions& options) {
       LEAT_TRY_VOID(check_weight(options.sources[i], stage.weights[i]));
     }
     if (std::ranges::max(stage.weights) == 0) {
-      return refuse(fmt::format("all sources have weight 0 from sample {} on",
-                                stage.first));
+      return invalid("all sources have weight 0 from sample {} on",
+                     stage.first);
     }
   }
   if (options.schedule.empty()) return {};
   if (has_ends(options)) {
-    return refuse(
+    return invalid(
         "a schedule changes the weights of sources that begin anew; give "
         "stop=\"all_exhausted\" or samples=");
   }
@@ -91,17 +83,17 @@ Result<void> check_schedule(const MixOptions& options) {
   const auto found = std::ranges::find(last.weights, 0.0);
   if (found == last.weights.end()) return {};
   const auto source = static_cast<std::size_t>(found - last.weights.begin());
-  return refuse(fmt::format(
+  return invalid(
       "source \"{}\" has weight 0 from sample {} on, so it might never be "
       "exhausted, and an epoch never end; give samples= in place of stop=",
-      options.sources[source].name, last.first));
+      options.sources[source].name, last.first);
 }
 
 Result<void> check(const MixOptions& options) {
   LEAT_TRY_VOID(check_sources(options));
   LEAT_TRY_VOID(check_schedule(options));
   if (options.composition == Composition::kPerSource && has_ends(options)) {
-    return refuse(
+    return invalid(
         "composition=\"per_source\" gives whole steps to a source, and the "
         "last step of a source that ends would not be whole; give "
         "stop=\"all_exhausted\" or samples=");

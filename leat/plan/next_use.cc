@@ -11,6 +11,7 @@
 #include <span>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
@@ -32,11 +33,10 @@ Result<NextUse> NextUse::make(const NextUseOptions& options) {
   const RankRun& ranks = options.ranks;
   if (ranks.count == 0 || ranks.first >= ranks.world_size ||
       ranks.count > ranks.world_size - ranks.first) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{} ranks from {} on are not among {}: ranks count "
-                    "from 0, and at least one must be asked for",
-                    ranks.count, ranks.first, ranks.world_size));
+    return invalid(
+        "{} ranks from {} on are not among {}: ranks count from 0, and at "
+        "least one must be asked for",
+        ranks.count, ranks.first, ranks.world_size);
   }
   const std::uint32_t last = ranks.first + (ranks.count - 1);
   LEAT_TRY(Steps running_first, steps_of(options, options.start, ranks.first));

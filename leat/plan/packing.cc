@@ -20,6 +20,8 @@
 #include <string>
 #include <utility>
 
+#include "leat/base/errors.h"
+
 namespace leat {
 namespace {
 
@@ -29,10 +31,6 @@ constexpr std::array<std::string_view, 3> kLongDocuments = {"split", "truncate",
                                                             "raise"};
 constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint32_t kMostCapacity = 0x7fffffff;  // cu_seqlens are int32.
-
-Error refuse(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
 
 constexpr std::uint32_t kNone = ~0U;
 
@@ -288,19 +286,19 @@ PackedRows concat_then_split(std::span<const std::uint64_t> lengths,
 
 Result<void> check(const PackOptions& options) {
   if (options.capacity == 0 || options.capacity > kMostCapacity) {
-    return refuse(fmt::format("capacity={}; a row has 1 to {} tokens",
-                              options.capacity, kMostCapacity));
+    return invalid("capacity={}; a row has 1 to {} tokens", options.capacity,
+                   kMostCapacity);
   }
   if (options.bins == 0) {
-    return refuse("bins=0; at least one row is open at a time");
+    return invalid("bins=0; at least one row is open at a time");
   }
   if (options.method == PackMethod::kConcatThenSplit &&
       options.long_documents != LongDocuments::kSplit) {
-    return refuse(fmt::format(
+    return invalid(
         "long_documents=\"{}\" with method=\"concat_then_split\", which cuts "
         "documents wherever a row is full; leave it out, or choose best_fit or "
         "first_fit",
-        to_string(options.long_documents)));
+        kLongDocuments[static_cast<std::size_t>(options.long_documents)]);
   }
   return {};
 }
@@ -308,17 +306,17 @@ Result<void> check(const PackOptions& options) {
 Result<void> check(std::span<const std::uint64_t> lengths,
                    const PackOptions& options) {
   if (lengths.size() > kMost) {
-    return refuse(fmt::format("{} documents in a window; at most {} can be",
-                              lengths.size(), kMost));
+    return invalid("{} documents in a window; at most {} can be",
+                   lengths.size(), kMost);
   }
   std::uint64_t pieces = 0;
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     if (options.long_documents == LongDocuments::kRefuse &&
         lengths[i] > options.capacity) {
-      return refuse(fmt::format(
+      return invalid(
           "document {} of the window has {} tokens, and a row {}; give a "
           "larger capacity, or long_documents=\"split\" or \"truncate\"",
-          i, lengths[i], options.capacity));
+          i, lengths[i], options.capacity);
     }
     const std::uint64_t whole =
         options.long_documents == LongDocuments::kTruncate
@@ -326,10 +324,10 @@ Result<void> check(std::span<const std::uint64_t> lengths,
             : lengths[i] / options.capacity;
     // And one more piece at each end, in rows that it shares.
     if (whole > kMost || (pieces += whole + 2) > kMost) {
-      return refuse(fmt::format(
+      return invalid(
           "document {} of the window has {} tokens, which makes more than {} "
           "pieces of {}; give a shorter window or a larger capacity",
-          i, lengths[i], kMost, options.capacity));
+          i, lengths[i], kMost, options.capacity);
     }
   }
   return {};
@@ -340,8 +338,8 @@ Result<Enum> parse(std::span<const std::string_view> names,
                    std::string_view argument, std::string_view name) {
   const auto found = std::ranges::find(names, name);
   if (found != names.end()) return static_cast<Enum>(found - names.begin());
-  return refuse(fmt::format("{}=\"{}\"; it is one of {}", argument, name,
-                            fmt::join(names, ", ")));
+  return invalid("{}=\"{}\"; it is one of {}", argument, name,
+                 fmt::join(names, ", "));
 }
 
 }  // namespace
@@ -349,17 +347,10 @@ Result<Enum> parse(std::span<const std::string_view> names,
 std::string_view to_string(PackMethod method) {
   return kMethods[static_cast<std::size_t>(method)];
 }
-std::span<const std::string_view> pack_method_names() { return kMethods; }
 Result<PackMethod> parse_pack_method(std::string_view name) {
   return parse<PackMethod>(kMethods, "method", name);
 }
 
-std::string_view to_string(LongDocuments rule) {
-  return kLongDocuments[static_cast<std::size_t>(rule)];
-}
-std::span<const std::string_view> long_documents_names() {
-  return kLongDocuments;
-}
 Result<LongDocuments> parse_long_documents(std::string_view name) {
   return parse<LongDocuments>(kLongDocuments, "long_documents", name);
 }
@@ -376,7 +367,7 @@ Result<PackedRows> pack(std::span<const std::uint64_t> lengths,
     case PackMethod::kConcatThenSplit:
       return concat_then_split(lengths, options);
   }
-  return refuse("no such method of packing");
+  return invalid("no such method of packing");
 }
 
 }  // namespace leat

@@ -20,8 +20,6 @@ enum class PackMethod : std::uint8_t {
 
 /// The name that users give: "best_fit", "first_fit" or "concat_then_split".
 std::string_view to_string(PackMethod method);
-/// All names, in the order of the values.
-std::span<const std::string_view> pack_method_names();
 /// Errors: kInvalidArgument: there is no such name
 Result<PackMethod> parse_pack_method(std::string_view name);
 
@@ -33,10 +31,7 @@ enum class LongDocuments : std::uint8_t {
   kRefuse,    ///< An error, as in Grain.
 };
 
-/// The name that users give: "split", "truncate" or "raise".
-std::string_view to_string(LongDocuments rule);
-/// All names, in the order of the values.
-std::span<const std::string_view> long_documents_names();
+/// By the name that users give: "split", "truncate" or "raise".
 /// Errors: kInvalidArgument: there is no such name
 Result<LongDocuments> parse_long_documents(std::string_view name);
 

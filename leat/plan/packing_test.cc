@@ -77,7 +77,8 @@ TEST(PackingTest, ConcatThenSplitCutsWhereARowIsFull) {
 
 TEST(PackingTest, ARowHasAtMostMaxSequences) {
   const Lengths ones(5, 1);
-  for (const auto name : pack_method_names()) {
+  for (const std::string_view name :
+       {"best_fit", "first_fit", "concat_then_split"}) {
     EXPECT_EQ(packed(ones, {.capacity = 10,
                             .method = *parse_pack_method(name),
                             .max_sequences = 2}),
@@ -105,7 +106,8 @@ TEST(PackingTest, ALongDocumentIsSplitTruncatedOrRefused) {
 }
 
 TEST(PackingTest, NothingMakesNoRows) {
-  for (const auto name : pack_method_names()) {
+  for (const std::string_view name :
+       {"best_fit", "first_fit", "concat_then_split"}) {
     const PackOptions options = {.capacity = 4,
                                  .method = *parse_pack_method(name)};
     EXPECT_EQ(packed({}, options), std::vector<Lengths>());

@@ -5,16 +5,17 @@
 #include <numeric>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/base/hash.h"
 
 namespace leat {
 
 Result<void> check(const PeerMemory& memory, std::uint32_t nodes) {
   if (memory.servers > 0 && memory.servers <= nodes) return {};
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("{} servers of peers on {} nodes: take at least "
-                           "one, and at most one a node",
-                           memory.servers, nodes));
+  return invalid(
+      "{} servers of peers on {} nodes: take at least one, and at most one a "
+      "node",
+      memory.servers, nodes);
 }
 
 PeerServers::PeerServers(const PeerMemory& memory, std::uint64_t samples,

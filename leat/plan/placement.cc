@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/plan/next_use.h"
 
 namespace leat {
@@ -50,9 +51,8 @@ Result<Placement> parse_placement(std::string_view name) {
   if (found != kNames.end()) {
     return static_cast<Placement>(found - kNames.begin());
   }
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("placement=\"{}\"; it is one of {}", name,
-                           fmt::join(kNames, ", ")));
+  return invalid("placement=\"{}\"; it is one of {}", name,
+                 fmt::join(kNames, ", "));
 }
 
 Result<std::vector<std::uint32_t>> first_epoch_nodes(const NextUseOptions& job,
@@ -73,11 +73,10 @@ Result<std::vector<std::uint16_t>> nodes_by_frequency(const NextUseOptions& job,
                                                       std::uint16_t nodes) {
   constexpr std::uint64_t kMostBytes = std::uint64_t{2} << 30;
   if (job.samples > kMostBytes / nodes) {
-    return Error(ErrorCode::kResourceExhausted,
-                 fmt::format("to place {} samples on {} nodes by how often "
-                             "they read them takes more than {} bytes: place "
-                             "them by key",
-                             job.samples, nodes, kMostBytes));
+    return exhausted(
+        "to place {} samples on {} nodes by how often they read them takes "
+        "more than {} bytes: place them by key",
+        job.samples, nodes, kMostBytes);
   }
   NextUseOptions whole = job;
   whole.start = 0;

@@ -5,22 +5,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/plan/cache_policy_kind.h"
 
 namespace leat {
 namespace {
 
-Error invalid(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 Result<void> check_sizes(const SimulationOptions& options) {
   const std::uint64_t units = units_of(options);
   const auto check = [&](const char* what, std::size_t given) -> Result<void> {
     if (given == 1 || given == units) return {};
-    return invalid(
-        fmt::format("{} {} for {} samples: give one for all, or one for each",
-                    given, what, units));
+    return invalid("{} {} for {} samples: give one for all, or one for each",
+                   given, what, units);
   };
   LEAT_TRY_VOID(check("sizes", options.sizes.size()));
   LEAT_TRY_VOID(check("costs", costs_of(options).size()));
@@ -48,18 +44,17 @@ Result<void> check_counts(const SimulationOptions& options) {
   if (options.epochs == 0) return invalid("a simulation needs epochs: 0 given");
   if (options.nodes == 0 || options.ranks == 0 ||
       options.ranks % options.nodes != 0) {
-    return invalid(fmt::format(
+    return invalid(
         "{} ranks cannot be dealt evenly to {} nodes: take a multiple",
-        options.ranks, options.nodes));
+        options.ranks, options.nodes);
   }
   const std::uint32_t together =
       options.scope == CacheScope::kRank ? 1 : options.ranks / options.nodes;
   if (options.only_ranks % together != 0 ||
       options.only_ranks > options.ranks) {
     return invalid(
-        fmt::format("only_ranks is {}: take a multiple of {}, of at "
-                    "most {}, or 0 for all",
-                    options.only_ranks, together, options.ranks));
+        "only_ranks is {}: take a multiple of {}, of at most {}, or 0 for all",
+        options.only_ranks, together, options.ranks);
   }
   const bool has_peers =
       options.scope == CacheScope::kPeers || options.peer_memory.has_value();
@@ -79,8 +74,7 @@ Result<void> check_counts(const SimulationOptions& options) {
 Result<void> check_memory(const SimulationOptions& options) {
   constexpr std::uint64_t kMaxEpochs = 1000000;
   if (options.epochs > kMaxEpochs) {
-    return invalid(
-        fmt::format("{} epochs are more than {}", options.epochs, kMaxEpochs));
+    return invalid("{} epochs are more than {}", options.epochs, kMaxEpochs);
   }
   const std::uint64_t ranks =
       options.only_ranks == 0 ? options.ranks : options.only_ranks;
@@ -91,12 +85,10 @@ Result<void> check_memory(const SimulationOptions& options) {
            : std::max<std::uint64_t>(1,
                                      ranks / (options.ranks / options.nodes)));
   if (options.samples > kMaxTableBytes / 4 / tables) {
-    return Error(
-        ErrorCode::kResourceExhausted,
-        fmt::format("{} tiers over {} samples would take more than {} bytes: "
-                    "look at fewer ranks (only_ranks), or at a smaller dataset "
-                    "with caches in proportion",
-                    tables, options.samples, kMaxTableBytes));
+    return exhausted(
+        "{} tiers over {} samples would take more than {} bytes: look at fewer "
+        "ranks (only_ranks), or at a smaller dataset with caches in proportion",
+        tables, options.samples, kMaxTableBytes);
   }
   return {};
 }
@@ -105,10 +97,10 @@ Result<void> check_tiers(const SimulationOptions& options) {
   for (const TierSpec& tier : options.tiers) {
     if (options.placement == Placement::kAny) continue;
     if (!has_policy_trait(tier.policy, &CachePolicyKind::has_planned)) {
-      return invalid(fmt::format(
+      return invalid(
           "a placement says what a tier of {} holds, and this one is {}: leave "
           "the placement out, or change the policy",
-          policies_with(&CachePolicyKind::has_planned), tier.policy));
+          policies_with(&CachePolicyKind::has_planned), tier.policy);
     }
     if (tier.unit != CapacityUnit::kBytes) {
       return invalid(
@@ -126,24 +118,24 @@ Result<void> check_locality(const SimulationOptions& options) {
   if (!deals_to_holders(options.locality)) return {};
   if (options.tiers.empty()) {
     return invalid(
-        fmt::format("locality \"{}\" deals samples to the caches that hold "
-                    "them: give tiers",
-                    to_string(options.locality)));
+        "locality \"{}\" deals samples to the caches that hold them: give "
+        "tiers",
+        to_string(options.locality));
   }
   if (options.placement != Placement::kAny) {
-    return invalid(fmt::format(
+    return invalid(
         "locality \"{}\" says what a cache holds, and so does a placement: "
         "leave one of them out",
-        to_string(options.locality)));
+        to_string(options.locality));
   }
   for (const TierSpec& tier : options.tiers) {
     if (tier.policy == options.tiers.front().policy &&
         tier.unit == options.tiers.front().unit) {
       continue;
     }
-    return invalid(fmt::format(
+    return invalid(
         "locality \"{}\" takes tiers of one policy, in bytes or in items",
-        to_string(options.locality)));
+        to_string(options.locality));
   }
   return {};
 }

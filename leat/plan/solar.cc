@@ -12,6 +12,7 @@
 #include <memory>
 #include <numeric>
 
+#include "leat/base/errors.h"
 #include "leat/plan/cache_policy.h"
 #include "leat/plan/steps.h"
 
@@ -297,10 +298,10 @@ Result<std::vector<SolarEpoch>> simulate_solar(const SolarOptions& options,
   std::iota(path.begin(), path.end(), std::uint64_t{0});
   if (options.epoch_order == SolarOptions::EpochOrderChoice::kFewestLoads) {
     if (options.epochs > kMostEpochs) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{} epochs are too many to be ordered: {} is "
-                               "the most; keep them as numbered",
-                               options.epochs, kMostEpochs));
+      return invalid(
+          "{} epochs are too many to be ordered: {} is the most; keep them as "
+          "numbered",
+          options.epochs, kMostEpochs);
     }
     LEAT_TRY(path, EpochPath(options, stop).find());
   }

@@ -8,24 +8,19 @@
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
 
-Error invalid(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 Result<void> check_rank(const Rank& rank) {
   if (rank.world_size == 0) {
     return invalid(
-        "world_size is 0: it counts this process too, so it is at "
-        "least 1");
+        "world_size is 0: it counts this process too, so it is at least 1");
   }
   if (rank.rank >= rank.world_size) {
-    return invalid(
-        fmt::format("rank {} is not below world_size {}: ranks count from 0",
-                    rank.rank, rank.world_size));
+    return invalid("rank {} is not below world_size {}: ranks count from 0",
+                   rank.rank, rank.world_size);
   }
   return {};
 }
@@ -33,20 +28,18 @@ Result<void> check_rank(const Rank& rank) {
 Result<void> check_batch(std::uint64_t global_batch, std::uint64_t world) {
   if (global_batch == 0) {
     return invalid(
-        "the global batch is 0: it must hold at least one sample "
-        "of each rank");
+        "the global batch is 0: it must hold at least one sample of each rank");
   }
   if (global_batch > Steps::kMax) {
-    return invalid(
-        fmt::format("a global batch of {} is past 2^48", global_batch));
+    return invalid("a global batch of {} is past 2^48", global_batch);
   }
   if (global_batch % world != 0) {
     const std::uint64_t below = global_batch - global_batch % world;
-    return invalid(fmt::format(
+    return invalid(
         "a global batch of {} does not divide among {} ranks: take {}",
         global_batch, world,
         below == 0 ? fmt::format("{}", world)
-                   : fmt::format("{} or {}", below, below + world)));
+                   : fmt::format("{} or {}", below, below + world));
   }
   return {};
 }
@@ -59,13 +52,13 @@ Result<Steps> Steps::make(const StepOptions& options, const StepRows& rows) {
   LEAT_TRY_VOID(check_batch(has_rows ? rows.of_a_step : options.global_batch,
                             options.rank.world_size));
   if (options.samples > kMax) {
-    return invalid(fmt::format("{} samples are past 2^48", options.samples));
+    return invalid("{} samples are past 2^48", options.samples);
   }
   if (options.start > options.samples) {
-    return invalid(fmt::format(
+    return invalid(
         "position {} is past the end of the epoch, which has {} samples: the "
         "state is of another dataset",
-        options.start, options.samples));
+        options.start, options.samples);
   }
   Steps steps(options, rows);
   if (has_rows) {
@@ -74,10 +67,10 @@ Result<Steps> Steps::make(const StepOptions& options, const StepRows& rows) {
   }
   if (options.tail == Tail::kDrop && options.samples > 0 &&
       options.samples < options.global_batch) {
-    return invalid(fmt::format(
+    return invalid(
         "dropping the last incomplete step would leave nothing: the epoch has "
         "{} samples, a step {}; take drop_last=False or a smaller batch",
-        options.samples, options.global_batch));
+        options.samples, options.global_batch);
   }
   return steps;
 }
@@ -88,15 +81,14 @@ Result<void> Steps::begin_in_rows() {
   first_row_ = static_cast<std::uint64_t>(after - ends.begin());
   if (options_.tail == Tail::kDrop && !ends.empty() &&
       ends.size() < rows_.of_a_step) {
-    return invalid(fmt::format(
+    return invalid(
         "dropping the last incomplete step would leave nothing: the epoch has "
         "{} rows, a step {}; take drop_last=False or a smaller batch",
-        ends.size(), rows_.of_a_step));
+        ends.size(), rows_.of_a_step);
   }
   if (first_row_ != 0 && ends[first_row_ - 1] != options_.start) {
-    return invalid(
-        fmt::format("position {} is within a step: steps are not as they were",
-                    options_.start));
+    return invalid("position {} is within a step: steps are not as they were",
+                   options_.start);
   }
   return check_dealt();
 }
@@ -104,8 +96,8 @@ Result<void> Steps::begin_in_rows() {
 Result<void> Steps::check_dealt() const {
   if (rows_.dealt == nullptr) return {};
   if (rows_.dealt->ranks != options_.rank.world_size) {
-    return invalid(fmt::format("steps are dealt to {} ranks, and there are {}",
-                               rows_.dealt->ranks, options_.rank.world_size));
+    return invalid("steps are dealt to {} ranks, and there are {}",
+                   rows_.dealt->ranks, options_.rank.world_size);
   }
   for (std::uint64_t step = 0; step < count(); ++step) {
     const StepSlice all = all_ranks(step);
@@ -113,17 +105,16 @@ Result<void> Steps::check_dealt() const {
     const auto next = rows_.dealt->step_at(all.end);
     if (found && next && *next == *found + 1) continue;
     return invalid(
-        fmt::format("no step from position {} to {} is dealt: iter() deals the "
-                    "steps that are left",
-                    all.begin, all.end));
+        "no step from position {} to {} is dealt: iter() deals the steps that "
+        "are left",
+        all.begin, all.end);
   }
   return {};
 }
 
 Result<void> DealtSteps::check() const {
   const auto refuse = [](std::uint64_t step) {
-    return invalid(fmt::format(
-        "step {} is dealt without its own samples, each once", step));
+    return invalid("step {} is dealt without its own samples, each once", step);
   };
   if (ranks == 0 || ends.size() % ranks != 0) return refuse(0);
   std::vector<bool> is_dealt(positions.size());

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/plan/cache_policy_kind.h"
 #include "leat/plan/permutation.h"
 #include "leat/plan/steps.h"
@@ -227,8 +228,7 @@ Result<std::vector<SweepRow>> sweep(const SweepOptions& options,
                                     const std::stop_token& stop) {
   LEAT_CHECK(options.read_size != nullptr);
   if (options.samples == 0) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "the dataset has no samples: there is nothing to plan");
+    return invalid("the dataset has no samples: there is nothing to plan");
   }
   // Errors are reported about the whole job, and not about its stand-in.
   LEAT_TRY_VOID(Steps::make({.samples = options.samples,

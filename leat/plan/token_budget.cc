@@ -6,8 +6,6 @@
 
 #include "leat/plan/token_budget.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
@@ -16,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/plan/packing.h"
 #include "leat/plan/permutation.h"
 
@@ -29,10 +28,6 @@ constexpr std::uint64_t kBinsStream = std::uint64_t{1} << 63;
 using Samples = std::vector<std::uint32_t>;
 using Step = std::vector<Samples>;  ///< Its micro-batches.
 
-Error refuse(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 /// An empty sample takes room too, so that a micro-batch has an end.
 std::uint64_t room_of(std::uint64_t length) {
   return std::max<std::uint64_t>(length, 1);
@@ -41,28 +36,28 @@ std::uint64_t room_of(std::uint64_t length) {
 Result<void> check(const MeasuredSamples& window,
                    const TokenBudgetOptions& options) {
   if (options.max_tokens == 0 || options.max_tokens > kMost) {
-    return refuse(fmt::format("a budget of {} tokens; it is 1 to {}",
-                              options.max_tokens, kMost));
+    return invalid("a budget of {} tokens; it is 1 to {}", options.max_tokens,
+                   kMost);
   }
   if (options.micro_batches == 0 || options.micro_batches > kMost) {
-    return refuse(fmt::format("a step of {} micro-batches; it has 1 to {}",
-                              options.micro_batches, kMost));
+    return invalid("a step of {} micro-batches; it has 1 to {}",
+                   options.micro_batches, kMost);
   }
   if (window.lengths.size() > kMost) {
-    return refuse(fmt::format("{} samples in a window; it has at most {}",
-                              window.lengths.size(), kMost));
+    return invalid("{} samples in a window; it has at most {}",
+                   window.lengths.size(), kMost);
   }
   if (!window.buckets.empty() &&
       window.buckets.size() != window.lengths.size()) {
-    return refuse(fmt::format("buckets of {} samples, and lengths of {}",
-                              window.buckets.size(), window.lengths.size()));
+    return invalid("buckets of {} samples, and lengths of {}",
+                   window.buckets.size(), window.lengths.size());
   }
   const auto longer = std::ranges::find_if(
       window.lengths, [&](auto length) { return length > options.max_tokens; });
   if (longer == window.lengths.end()) return {};
-  return refuse(fmt::format(
+  return invalid(
       "sample {} of the window has {} tokens, and a micro-batch at most {}",
-      longer - window.lengths.begin(), *longer, options.max_tokens));
+      longer - window.lengths.begin(), *longer, options.max_tokens);
 }
 
 class Filling {

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "leat/base/errors.h"
+
 namespace leat {
 namespace {
 
@@ -188,7 +190,7 @@ Result<std::vector<Offer>> judge(const WholeTraining& training,
                                  const Prices& prices, const Billing& billing) {
   LEAT_TRY(const StepModel model, StepModel::of(training.step));
   if (!(training.steps_an_epoch > 0) || !(training.epochs > 0)) {
-    return Error(ErrorCode::kInvalidArgument, "a training without steps");
+    return invalid("a training without steps");
   }
   const Judge judge(training, model, prices, billing);
   std::vector<Offer> offers;

@@ -1,19 +1,15 @@
 #include "leat/profile/step_model.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
 
 /// Above this share of a node's CPU time, cores are what preparation lacks.
 constexpr double kBusyShare = 0.8;
-
-Error invalid(std::string what) {
-  return Error(ErrorCode::kInvalidArgument, std::move(what));
-}
 
 /// The share of a batch's supply that hid behind training, out of the part that
 /// could.
@@ -56,7 +52,7 @@ Result<StepModel> StepModel::of(const MeasuredStep& measured) {
         measured.cold_supply, measured.preparation_cpu.value_or(0),
         measured.cores}) {
     if (!(seconds >= 0) || !std::isfinite(seconds)) {
-      return invalid(fmt::format("a measured step has a part of {}", seconds));
+      return invalid("a measured step has a part of {}", seconds);
     }
   }
   if (measured.compute == 0) return invalid("a step without compute");
@@ -68,7 +64,7 @@ Result<StepModel> StepModel::of(const MeasuredStep& measured) {
   }
   if (const double share = measured.latency_share.value_or(0);
       !(share >= 0 && share <= 1)) {
-    return invalid(fmt::format("a share of {}", share));
+    return invalid("a share of {}", share);
   }
   return StepModel(measured);
 }

@@ -1,13 +1,13 @@
 #include "leat/profile/step_parts.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <optional>
 #include <random>
 #include <utility>
+
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
@@ -149,27 +149,22 @@ Estimate with_interval(double seconds, std::vector<double> resampled,
   return {.seconds = seconds, .low = at(tail), .high = at(1 - tail)};
 }
 
-Error invalid(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 Result<void> check(const ProfiledRun& run) {
   if (run.step_seconds.empty() || run.step_seconds.front().empty()) {
     return invalid(
-        fmt::format("a run of condition \"{}\" has no step: let the "
-                    "script run for longer, or measure fewer steps",
-                    to_string(run.condition)));
+        "a run of condition \"{}\" has no step: let the script run for longer, "
+        "or measure fewer steps",
+        to_string(run.condition));
   }
   for (const std::vector<double>& rank : run.step_seconds) {
     if (rank.size() != run.step_seconds.front().size()) {
-      return invalid(
-          fmt::format("ranks of a run of condition \"{}\" have {} and {} steps",
-                      to_string(run.condition), run.step_seconds.front().size(),
-                      rank.size()));
+      return invalid("ranks of a run of condition \"{}\" have {} and {} steps",
+                     to_string(run.condition), run.step_seconds.front().size(),
+                     rank.size());
     }
     for (const double seconds : rank) {
       if (!(seconds > 0) || !std::isfinite(seconds)) {
-        return invalid(fmt::format("a step of {} s", seconds));
+        return invalid("a step of {} s", seconds);
       }
     }
   }
@@ -185,9 +180,8 @@ Result<RunsByCondition> by_condition(std::span<const ProfiledRun> runs) {
   for (const Condition needed : {Condition::kAlone, Condition::kCold}) {
     if (sorted[static_cast<std::size_t>(needed)].empty()) {
       return invalid(
-          fmt::format("no run of condition \"{}\": the others are "
-                      "differences from it",
-                      to_string(needed)));
+          "no run of condition \"{}\": the others are differences from it",
+          to_string(needed));
     }
   }
   return sorted;

@@ -1,13 +1,13 @@
 #include "leat/profile/what_if.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <optional>
 #include <span>
 #include <vector>
+
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
@@ -237,8 +237,7 @@ Result<void> turn(WhatIfSetting& setting, const MeasuredStep& measured,
     if (knob != to_string(one)) continue;
     if (const std::string_view missing = why_not(measured, one);
         !missing.empty()) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{} cannot be judged: {}", knob, missing));
+      return invalid("{} cannot be judged: {}", knob, missing);
     }
     const bool is_share = one == Knob::kCached || one == Knob::kLoadAhead;
     // Without workers the training's own process makes batches.
@@ -246,20 +245,18 @@ Result<void> turn(WhatIfSetting& setting, const MeasuredStep& measured,
                    : (value > 0 || (value == 0 && one == Knob::kWorkers)) &&
                          value <= kMostAsked) ||
         (is_count(one) && value != std::floor(value))) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{}={:g}: {}", knob, value,
-                               is_share        ? "from 0 to 1"
-                               : is_count(one) ? "a whole number from 1 on"
-                                               : "a multiple above 0"));
+      return invalid("{}={:g}: {}", knob, value,
+                     is_share        ? "from 0 to 1"
+                     : is_count(one) ? "a whole number from 1 on"
+                                     : "a multiple above 0");
     }
     turn(setting, one, value);
     return {};
   }
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("\"{}\" is none of load_ahead, cached, workers, "
-                           "cores, bandwidth, latency, accelerator, devices, "
-                           "nodes",
-                           knob));
+  return invalid(
+      "\"{}\" is none of load_ahead, cached, workers, cores, bandwidth, "
+      "latency, accelerator, devices, nodes",
+      knob);
 }
 
 std::vector<Curve> what_if_curves(const StepModel& model) {

@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/system_error.h"
 #include "leat/profiler/keeper.h"
 #include "leat/runtime/spawn.h"
@@ -26,8 +27,7 @@ using std::chrono_literals::operator""ms;
 constexpr auto kTick = 10ms;
 
 Error cannot(std::string_view what) {
-  return Error(ErrorCode::kResourceExhausted,
-               fmt::format("{}: {}", what, std::strerror(errno)));
+  return exhausted("{}: {}", what, std::strerror(errno));
 }
 
 /// A child that a keeper starts reports here why it could not; nothing once it
@@ -82,9 +82,8 @@ Result<Child> Child::start(const std::vector<std::string>& words,
   report_write = OwnedFd();
   if (const int why = why_not_started(report_read.get()); why != 0) {
     await_end_of(keeper);
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} cannot be started: {}", words.front(),
-                             std::strerror(why)));
+    return invalid("{} cannot be started: {}", words.front(),
+                   std::strerror(why));
   }
   return Child(keeper, std::move(lifeline_write));
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/profiler/shell_word.h"
 
 namespace leat {
@@ -96,21 +97,18 @@ bool goes_through_shell(std::span<const std::string> prefix) {
 Result<std::vector<std::vector<std::string>>> launch_commands(
     std::span<const std::string> command, const LaunchPlan& plan) {
   if (command.empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "no command to profile: leat profile -- python train.py");
+    return invalid("no command to profile: leat profile -- python train.py");
   }
   if (plan.uses_torchrun && !is_python(command.front())) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("\"{}\" is not python: several processes are started by "
-                    "torchrun, so give the command for one of them: leat "
-                    "profile --nproc-per-node 4 -- python train.py",
-                    command.front()));
+    return invalid(
+        "\"{}\" is not python: several processes are started by torchrun, so "
+        "give the command for one of them: leat profile --nproc-per-node 4 -- "
+        "python train.py",
+        command.front());
   }
   const std::size_t own = plan.uses_torchrun ? end_of_options(command) : 0;
   if (plan.uses_torchrun && (own == command.size() || command[own] == "-c")) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "torchrun starts a script or -m module: give one of them");
+    return invalid("torchrun starts a script or -m module: give one of them");
   }
   std::vector<std::vector<std::string>> commands;
   commands.reserve(plan.nodes.size());

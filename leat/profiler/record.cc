@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "leat/base/errors.h"
 #include "leat/profiler/trial.h"
 
 namespace leat {
@@ -16,8 +17,7 @@ using Json = nlohmann::json;
 constexpr std::chrono::years kMostUptime{100};
 
 Error wrong(std::string_view what) {
-  return Error(ErrorCode::kCorrupt,
-               fmt::format("what a rank wrote down: {}", what));
+  return corrupt("what a rank wrote down: {}", what);
 }
 
 Result<std::vector<double>> seconds_in(const Json& record, const char* name) {

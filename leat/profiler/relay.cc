@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/errors.h"
 #include "leat/base/mutex.h"
 #include "leat/bucket/s3_request.h"
 #include "leat/serve/http_server.h"
@@ -217,7 +218,7 @@ Result<UpstreamRef> RelayService::upstream_of(const std::string& bucket) {
     return found->second;
   }
   if (upstreams_.size() >= kMostBuckets) {
-    return Error(ErrorCode::kResourceExhausted, "too many buckets");
+    return exhausted("too many buckets");
   }
   auto settings = resolve_s3_settings(bucket, {}, env_);
   if (!settings && settings.error().code() == ErrorCode::kPermissionDenied) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/profiler/child.h"
 #include "leat/profiler/shell_word.h"
 
@@ -112,13 +113,11 @@ Result<void> nothing_mounted_in(std::span<const Path> folders) {
   for (const Path& folder : folders) {
     const std::vector<Path> mounts = mounts_below(folder);
     if (mounts.empty()) continue;
-    return Error(
-        ErrorCode::kPermissionDenied,
-        fmt::format("only root can cover {}, since {} is mounted in it: run as "
-                    "root, or from a folder, and with a HOME, in which nothing "
-                    "is mounted; or pass --no-scratch and the script writes "
-                    "for real",
-                    folder.string(), mounts.front().string()));
+    return denied(
+        "only root can cover {}, since {} is mounted in it: run as root, or "
+        "from a folder, and with a HOME, in which nothing is mounted; or pass "
+        "--no-scratch and the script writes for real",
+        folder.string(), mounts.front().string());
   }
   return {};
 }
@@ -147,11 +146,11 @@ Result<void> check_scratch(std::span<const Path> folders,
                            const std::stop_token& stop) {
   for (const Path& folder : folders) {
     if (lies_below(run_folder, folder) || folder == "/") {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{} cannot be covered: it holds the temporary "
-                               "folder {}; run from the folder of the project, "
-                               "or set TMPDIR",
-                               folder.string(), run_folder.string()));
+      return invalid(
+          "{} cannot be covered: it holds the temporary "
+          "folder {}; run from the folder of the project, "
+          "or set TMPDIR",
+          folder.string(), run_folder.string());
     }
   }
   std::vector<std::string> words =
@@ -164,11 +163,10 @@ Result<void> check_scratch(std::span<const Path> folders,
   if (::geteuid() != 0) LEAT_TRY_VOID(nothing_mounted_in(folders));
   std::string why;
   std::getline(std::ifstream(log), why);
-  return Error(ErrorCode::kPermissionDenied,
-               fmt::format("no scratch file system can be mounted here ({}): "
-                           "run as root, or allow user namespaces; or pass "
-                           "--no-scratch and the script writes for real",
-                           why));
+  return denied(
+      "no scratch file system can be mounted here ({}): run as root, or allow "
+      "user namespaces; or pass --no-scratch and the script writes for real",
+      why);
 }
 
 }  // namespace leat

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/system_error.h"
 #include "leat/profiler/child.h"
 #include "leat/profiler/scratch.h"
@@ -35,7 +36,7 @@ Result<std::string> read_file(const Path& path) {
   std::string text;
   if (!file || !(file.seekg(0, std::ios::end)) ||
       static_cast<std::uint64_t>(file.tellg()) > kMostRecordBytes) {
-    return Error(ErrorCode::kNotFound, path.filename().string());
+    return not_found(path.filename().string());
   }
   text.resize(static_cast<std::size_t>(file.tellg()));
   file.seekg(0).read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -47,7 +48,7 @@ Result<std::string> read_end_of(const Path& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const auto size = static_cast<std::int64_t>(file.tellg());
   if (!file || size < 0) {
-    return Error(ErrorCode::kNotFound, path.filename().string());
+    return not_found(path.filename().string());
   }
   std::string text(static_cast<std::size_t>(std::min(size, kMostOfLog)), '\0');
   file.seekg(size - static_cast<std::int64_t>(text.size()));
@@ -127,8 +128,7 @@ Result<void> write_spec(const TrialPlace& place, std::size_t ranks,
   std::ofstream file(place.run_folder / "spec.json");
   file << spec.dump();
   if (file.flush()) return {};
-  return Error(ErrorCode::kUnavailable,
-               "writing into " + place.run_folder.string());
+  return unavailable("writing into " + place.run_folder.string());
 }
 
 std::vector<std::string> variables_for(const TrialPlace& place) {
@@ -163,12 +163,11 @@ Result<void> run_commands(const TrialPlace& place, const LaunchPlan& launch,
     LEAT_TRY(const int status, children[node].wait(place.limit, stop));
     if (const Result<std::string> why =
             read_file(place.run_folder / "refused")) {
-      return Error(ErrorCode::kInvalidArgument, *why);
+      return invalid(*why);
     }
     if (status == 0) continue;
-    return Error(ErrorCode::kUnavailable,
-                 script_failed(status, place.run_folder /
-                                           fmt::format("node{}.log", node)));
+    return unavailable(script_failed(
+        status, place.run_folder / fmt::format("node{}.log", node)));
   }
   return {};
 }
@@ -178,36 +177,29 @@ Result<RankRecord> read_record(const Path& folder, std::size_t rank,
   const Result<std::string> text =
       read_file(folder / fmt::format("rank{}.json", rank));
   if (!text) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("rank {} ended without iterating over a "
-                             "torch.utils.data.DataLoader or a leat.Loader in "
-                             "a training step: is it a training script, and "
-                             "did its interpreter read PYTHONPATH?",
-                             rank));
+    return invalid(
+        "rank {} ended without iterating over a torch.utils.data.DataLoader or "
+        "a leat.Loader in a training step: is it a training script, and did "
+        "its interpreter read PYTHONPATH?",
+        rank);
   }
   LEAT_TRY(RankRecord record, parse_record(*text));
   if (record.rank != rank) {
-    return Error(ErrorCode::kCorrupt, "a record of another rank");
+    return corrupt("a record of another rank");
   }
   if (record.step_seconds.size() < options.steps &&
       record.seen > options.warmup + options.steps) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("rank {} got {} batches, and {} of the {} steps could be "
-                    "timed: a step is from one batch to the next of the same "
-                    "epoch, so epochs need several: smaller batches, or fewer "
-                    "--steps",
-                    rank, record.seen, record.step_seconds.size(),
-                    options.steps));
+    return invalid(
+        "rank {} got {} batches, and {} of the {} steps could be timed: a step "
+        "is from one batch to the next of the same epoch, so epochs need "
+        "several: smaller batches, or fewer --steps",
+        rank, record.seen, record.step_seconds.size(), options.steps);
   }
   if (record.step_seconds.size() < options.steps) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("the script gave {} batches to rank {}, and {} "
-                    "are needed ({} of warm-up): train for longer, or "
-                    "lower --steps or --warmup",
-                    record.seen, rank, options.warmup + options.steps + 1,
-                    options.warmup));
+    return invalid(
+        "the script gave {} batches to rank {}, and {} are needed ({} of "
+        "warm-up): train for longer, or lower --steps or --warmup",
+        record.seen, rank, options.warmup + options.steps + 1, options.warmup);
   }
   return record;
 }

@@ -1,10 +1,9 @@
 #include "leat/runtime/memory_budget.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/base/units.h"
 
 namespace leat {
@@ -35,11 +34,9 @@ MemoryBudget::~MemoryBudget() {
 Result<Reservation> MemoryBudget::reserve(std::uint64_t bytes,
                                           const std::stop_token& stop) {
   if (bytes > capacity_bytes_) {
-    return Error(
-        ErrorCode::kResourceExhausted,
-        fmt::format("{} ({} bytes) are needed at once but memory= allows {}; "
-                    "raise memory=",
-                    format_bytes(bytes), bytes, format_bytes(capacity_bytes_)));
+    return exhausted(
+        "{} ({} bytes) are needed at once but memory= allows {}; raise memory=",
+        format_bytes(bytes), bytes, format_bytes(capacity_bytes_));
   }
   MutexLock lock(mutex_);
   const std::uint64_t ticket = next_ticket_++;

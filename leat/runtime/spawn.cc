@@ -1,7 +1,6 @@
 #include "leat/runtime/spawn.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -9,6 +8,8 @@
 
 #include <cerrno>
 #include <cstring>
+
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
@@ -63,9 +64,8 @@ Result<pid_t> spawn(const std::vector<std::string>& words,
   pid_t child = 0;
   const int failed = SpawnPlan(options).spawn(child, arguments);
   if (failed == 0) return child;
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("{} cannot be started: {}", words.front(),
-                           std::strerror(failed)));
+  return invalid("{} cannot be started: {}", words.front(),
+                 std::strerror(failed));
 }
 
 std::optional<int> exit_status_of(pid_t child) {

@@ -10,6 +10,7 @@
 #include <set>
 #include <system_error>
 
+#include "leat/base/errors.h"
 #include "leat/base/mutex.h"
 #include "leat/base/system_error.h"
 #include "leat/runtime/log.h"
@@ -110,7 +111,7 @@ Result<OwnedFd> open_own_file(const std::string& path, int flags) {
   if (!file) return system_error(errno, "opening " + path);
   std::string why = distrust_of_file(file.get(), path);
   if (!why.empty()) {
-    return Error(ErrorCode::kPermissionDenied, std::move(why));
+    return denied(std::move(why));
   }
   return file;
 }

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/errors.h"
 #include "leat/runtime/thread_name.h"
 #include "leat/serve/connection.h"
 
@@ -107,19 +108,18 @@ class Server final : public HttpServer {
                           asio::ssl::context::pem, failure);
     }
     if (!failure) return {};
-    return Error(
-        ErrorCode::kInvalidArgument,
-        "the certificate and key for TLS cannot be used: " + failure.message());
+    return invalid("the certificate and key for TLS cannot be used: " +
+                   failure.message());
   }
 
   Result<void> listen(const std::string& host, std::uint16_t port) {
     Failure failure;
     const auto address = asio::ip::make_address(host, failure);
     if (failure) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("host {} is not an IP address; give one of this "
-                               "machine, such as 127.0.0.1 or 0.0.0.0",
-                               host));
+      return invalid(
+          "host {} is not an IP address; give one of this machine, such as "
+          "127.0.0.1 or 0.0.0.0",
+          host);
     }
     const tcp::endpoint endpoint(address, port);
     acceptor_->open(endpoint.protocol(), failure);
@@ -127,11 +127,10 @@ class Server final : public HttpServer {
     if (!failure) acceptor_->bind(endpoint, failure);
     if (!failure) acceptor_->listen(kBacklog, failure);
     if (!failure) return {};
-    return Error(
-        ErrorCode::kUnavailable,
-        fmt::format("cannot listen on {} port {}: {}; choose another port, or "
-                    "0 for a free one",
-                    host, port, failure.message()));
+    return unavailable(
+        "cannot listen on {} port {}: {}; choose another port, or 0 for a free "
+        "one",
+        host, port, failure.message());
   }
 
   void start() {
@@ -238,10 +237,10 @@ class Server final : public HttpServer {
 Result<std::unique_ptr<HttpServer>> open_http_server(
     const HttpServerOptions& options, HttpService& service) {
   if (options.threads == 0) {
-    return Error(ErrorCode::kInvalidArgument, "a server needs a thread");
+    return invalid("a server needs a thread");
   }
   if (options.patience <= Nanoseconds(0)) {
-    return Error(ErrorCode::kInvalidArgument, "a server needs some patience");
+    return invalid("a server needs some patience");
   }
   auto server = std::make_unique<Server>(options, service);
   if (options.tls) LEAT_TRY_VOID(server->use_tls(*options.tls));

@@ -27,6 +27,7 @@
 #include <thread>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/mutex.h"
 #include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
@@ -231,10 +232,10 @@ Result<void> Lister::take(Segment& segment, ListPage page,
   std::uint64_t kept = 0;
   for (ObjectInfo& object : page.objects) {
     if (object.key <= range.after || !object.key.starts_with(prefix_)) {
-      return Error(ErrorCode::kCorrupt,
-                   fmt::format("{} does not list its keys in byte order, or "
-                               "lists others than asked for",
-                               store_.url_of(prefix_)));
+      return corrupt(
+          "{} does not list its keys in byte order, or lists others than asked "
+          "for",
+          store_.url_of(prefix_));
     }
     range.after = object.key;
     if (range.upto && object.key > *range.upto) break;

@@ -6,14 +6,15 @@
 #include <string>
 #include <utility>
 
+#include "leat/base/errors.h"
+
 namespace leat {
 namespace {
 
 using Found = std::map<std::string, ObjectInfo, std::less<>>;
 
 Error bad_list(Store& store, std::string_view prefix, std::string_view why) {
-  return Error(ErrorCode::kCorrupt,
-               fmt::format("{} {}", store.url_of(prefix), why));
+  return corrupt("{} {}", store.url_of(prefix), why);
 }
 
 /// Adds a page to what was found.

@@ -1,9 +1,8 @@
 #include "leat/store/store.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/units.h"
 #include "leat/store/reply_box.h"
 
@@ -21,10 +20,9 @@ Result<Buffer> read_object(Store& store, std::string_view key,
                            std::uint64_t most_bytes, std::stop_token stop) {
   LEAT_TRY(ObjectInfo info, store.stat(key, stop));
   if (info.size_bytes > most_bytes) {
-    return Error(ErrorCode::kResourceExhausted,
-                 fmt::format("{} has {}, more than the {} that are read whole",
-                             store.url_of(key), format_bytes(info.size_bytes),
-                             format_bytes(most_bytes)));
+    return exhausted("{} has {}, more than the {} that are read whole",
+                     store.url_of(key), format_bytes(info.size_bytes),
+                     format_bytes(most_bytes));
   }
   Buffer bytes(info.size_bytes);
   if (bytes.size() == 0) return bytes;

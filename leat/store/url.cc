@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "leat/base/errors.h"
 #include "leat/store/url_scheme.h"
 
 namespace leat {
@@ -26,8 +27,7 @@ UrlForm form_of(std::string_view scheme) {
 }
 
 Error bad_url(std::string_view text, std::string_view why) {
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("'{}' is not a URL of data: {}", text, why));
+  return invalid("'{}' is not a URL of data: {}", text, why);
 }
 
 bool is_control(char c) {
@@ -145,8 +145,7 @@ std::string Url::bucket() const {
 
 Result<Url> parse_url(std::string_view text) {
   if (std::any_of(text.begin(), text.end(), is_control)) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "a URL of data holds a control character; remove it");
+    return invalid("a URL of data holds a control character; remove it");
   }
   const std::size_t colon = text.find("://");
   if (colon == std::string_view::npos) return file_url(text);
@@ -155,13 +154,11 @@ Result<Url> parse_url(std::string_view text) {
   std::string_view rest = text.substr(colon + 3);
   const auto ours = our_spelling_of(url.scheme, rest.substr(0, rest.find('/')));
   if (!ours.empty()) {
-    return Error(ErrorCode::kInvalidArgument, std::string(ours));
+    return invalid(std::string(ours));
   }
   const UrlScheme* const scheme = find_url_scheme(url.scheme);
   if (scheme == nullptr) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("unknown scheme '{}://'; use {}", url.scheme,
-                             all_schemes()));
+    return invalid("unknown scheme '{}://'; use {}", url.scheme, all_schemes());
   }
   if (scheme->form == UrlForm::kPath) {
     if (rest.starts_with("localhost/")) rest.remove_prefix(9);
@@ -178,24 +175,21 @@ Result<Url> parse_url(std::string_view text) {
   const std::size_t at = url.authority.find('@');
   if (scheme->form == UrlForm::kInHost) {
     if (!names_bucket_and_host(url.authority, at)) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("write {}://CONTAINER@ACCOUNT.dfs.core.windows."
-                               "net/PREFIX",
-                               url.scheme));
+      return invalid("write {}://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX",
+                     url.scheme);
     }
   } else if (at != std::string::npos) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("a {}:// URL holds a user name or password; put "
-                             "credentials in the environment instead",
-                             url.scheme));
+    return invalid(
+        "a {}:// URL holds a user name or password; put credentials in the "
+        "environment instead",
+        url.scheme);
   }
   const bool is_host = scheme->form == UrlForm::kHost;
   if (is_host && rest.find_first_of("?#") != std::string_view::npos) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("the URL {}://{} has a query or a fragment; a "
-                    "place of data has neither",
-                    url.scheme, rest.substr(0, rest.find_first_of("?#"))));
+    return invalid(
+        "the URL {}://{} has a query or a fragment; a place of data has "
+        "neither",
+        url.scheme, rest.substr(0, rest.find_first_of("?#")));
   }
   if (url.authority.empty()) {
     return bad_url(text, is_host ? "it names no host" : "it names no bucket");

@@ -9,7 +9,7 @@
 
 namespace leat {
 
-/// The work of one job in an interval: differences of engine/loader_rates.h.
+/// The work of one job in an interval: differences of engine/loader_totals.h.
 struct JobReport {
   double seconds = 0;
   double samples = 0;  ///< Delivered.

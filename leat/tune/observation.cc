@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
+#include "leat/base/errors.h"
+
 namespace leat {
 namespace {
 
@@ -45,10 +47,10 @@ void each_field(O& o, Visit visit) {
 }
 
 Error not_one(std::string_view why) {
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("this is no observation of a loader: {}; traces of "
-                           "the tuner have one JSON object a line",
-                           why));
+  return invalid(
+      "this is no observation of a loader: {}; traces of the tuner have one "
+      "JSON object a line",
+      why);
 }
 
 }  // namespace

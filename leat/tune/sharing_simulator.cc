@@ -16,6 +16,7 @@
 #include <random>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/tune/shared_rates.h"
 
 namespace leat {
@@ -80,11 +81,9 @@ class Simulator {
         return Error(ErrorCode::kCancelled, "stopped");
       }
       if (now - first > simulation_.most_seconds) {
-        return Error(
-            ErrorCode::kInvalidArgument,
-            fmt::format("not done after {:.0f} s, jobs: {}; give them fewer "
-                        "samples",
-                        simulation_.most_seconds, coming_.size() + count_));
+        return invalid(
+            "not done after {:.0f} s, jobs: {}; give them fewer samples",
+            simulation_.most_seconds, coming_.size() + count_);
       }
       if (count_ == 0) now = std::max(now, arrival_of(coming_.front()));
       begin_jobs(now);
@@ -448,17 +447,17 @@ Result<SharingReport> simulate_sharing(
     const std::function<void(std::size_t jobs)>& ended) {
   for (const SimulatedJob& job : simulation.jobs) {
     if (job.nodes > simulation.nodes || job.nodes == 0) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("job {} wants {} nodes of {}: give it between 1 "
-                               "and as many as there are",
-                               job.name, job.nodes, simulation.nodes));
+      return invalid(
+          "job {} wants {} nodes of {}: give it between 1 and as many as there "
+          "are",
+          job.name, job.nodes, simulation.nodes);
     }
     const double alone = rate_alone(simulation.node, truth_of(job));
     if (!std::isfinite(alone) || alone <= 0) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("nothing bounds job {}: say what its training, "
-                               "decoding or reading takes",
-                               job.name));
+      return invalid(
+          "nothing bounds job {}: say what its training, decoding or reading "
+          "takes",
+          job.name);
     }
   }
   return Simulator(simulation, ended).run(stop);

@@ -1,4 +1,7 @@
-"""The commands of `leat` that are written in Python; the program itself starts them."""
+"""The commands of `leat` that are written in Python; the program itself starts them.
+
+The module of each has `add(parser)`, which declares the options, and `run(options)`. leat/cli/commands.cc names it.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from leat import _native
 from leat.errors import Error, InvalidArgument
-
-_PLACES = {
-    "diff": "leat._diff",
-    "pack": "leat._shards",
-    "prepare": "leat._prepare._command",
-    "query": "leat._query._command",
-    "show": "leat._show._command",
-}
-"""The module of each command: it has `add(parser)`, and `run(options)`."""
-
 
 class Parser(argparse.ArgumentParser):
     """Refuses wrong usage in one line, as the program's other commands do."""
@@ -32,8 +26,8 @@ def add_store(parser: argparse.ArgumentParser) -> None:
     """The options that say how to reach a store."""
     group = parser.add_argument_group("how to reach the store")
     group.add_argument("--endpoint-url", metavar="URL", help="the endpoint, for stores that are not AWS's")
-    group.add_argument("--region", metavar="NAME", help="the region of the bucket")
-    group.add_argument("--profile", metavar="NAME", help="the profile of AWS's files")
+    for name, meaning in _native.scheme_options():
+        group.add_argument(f"--{name.replace('_', '-')}", metavar="NAME", help=meaning)
     group.add_argument("--no-sign-request", action="store_true", help="ask without credentials, of public buckets")
 
 
@@ -79,14 +73,14 @@ def source_of(options: argparse.Namespace, store: Any, as_of: str | None = None)
 
 def store_of(options: argparse.Namespace) -> dict[str, Any]:
     """The options, as `storage_options=` takes them."""
-    named = ("endpoint_url", "region", "profile", "no_sign_request")
+    named = ("endpoint_url", *(name for name, _ in _native.scheme_options()), "no_sign_request")
     return {name: getattr(options, name) for name in named if getattr(options, name)}
 
 
 def run(words: Sequence[str]) -> int:
-    """Runs a command, whose name is the first word; returns the exit code: 0, 1, or 2 for wrong usage."""
-    name, *rest = words
-    command = importlib.import_module(_PLACES[name])
+    """Runs a command: its module, its name, its words. Returns the exit code: 0, 1, or 2 for wrong usage."""
+    module, name, *rest = words
+    command = importlib.import_module(module)
     parser = Parser(prog=f"leat {name}", formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     command.add(parser)
     options = parser.parse_args(rest)

@@ -6,6 +6,7 @@ import atexit
 import json
 import threading
 import weakref
+from abc import ABCMeta
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal
@@ -45,8 +46,18 @@ def _end(native: Any, workers: FunctionWorkers, among: AmongRanks | None) -> Non
     workers.close()
 
 
+class _Told(ABCMeta):
+    """Keeps out of dir(), and so out of help(), what a class has for Python itself: help() fits two screens."""
+
+    _UNTOLD = frozenset({"__abstractmethods__", "__del__", "__dict__", "__enter__", "__exit__", "__init__", "__reduce__",
+                         "__repr__", "__weakref__"})  # fmt: skip
+
+    def __dir__(cls) -> list[str]:
+        return [name for name in super().__dir__() if name not in cls._UNTOLD]
+
+
 @checks_names(MOVED)
-class Loader:
+class Loader(metaclass=_Told):
     """Iterates over batches of a dataset, epoch after epoch.
 
         loader = leat.Loader("s3://bucket/photos", batch_size=64, train=True, ops=[...])
@@ -56,11 +67,9 @@ class Loader:
         batch_size, global_batch_size: samples a step, for each rank or for all ranks.
         train: True shuffles and drops the last incomplete step; False does neither.
         shuffle: True, False, "full", "block", "stream" or a `leat.Shuffle`.
-        sampler: a list, torch's sampler, a `leat.WeightedSampler`, `leat.SizeBuckets`,
-            `leat.Pack` or `leat.TokenBudget`.
+        sampler: a list, torch's, a `leat.WeightedSampler`, `SizeBuckets`, `Pack`, `TokenBudget`.
         seed: with the epoch, fixes the order and every random op.
-        drop_last: True leaves the last incomplete step out; False keeps it; "pad" fills it
-            with the epoch's first samples; "join" lets ranks end one batch apart.
+        drop_last: True, False, "pad" to fill the last step, "join": ranks end one batch apart.
         epochs: the number of epochs; the loader fetches nothing beyond them.
         fields: the fields of a batch, in order; a dict gives them other names.
         ids: adds ``index`` and ``key`` of each sample, and ``valid`` with "pad".
@@ -72,15 +81,12 @@ class Loader:
         on_error: "raise", or "substitute": a good sample takes a bad one's place.
         cache: a `leat.Cache`, or "auto"; None keeps nothing.
         memory, threads, max_in_flight: upper bounds for this node; None lets Leat choose.
-        trace: a file for a trace that Perfetto opens; or ``{"order_log": file}``, for
-            `leat verify`, or ``{"timeline": file, "order_log": file}``.
-        rank, world_size: this rank; None asks torch.distributed or the launcher. A `leat.Mesh`
-            or a DeviceMesh as ``rank``, alone, says who reads the same.
+        trace: a file for Perfetto; or ``{"timeline": file, "order_log": file}``, for `leat verify`.
+        rank, world_size: None asks torch.distributed or the launcher; rank may be a `leat.Mesh`.
         storage_options: a `leat.StorageOptions`, such as ``{"endpoint_url": "http://…"}``.
 
-    Each array has its own memory: writable, and recycled once its last view is gone. Dense
-    fields have shape ``(samples, ...)``; values of unequal length or shape come as
-    `leat.Ragged`, texts as a list of str. An invalid option raises leat.InvalidArgument.
+    An array is writable, and its memory recycled once the last view is gone. Values of unequal
+    length or shape come as `leat.Ragged`, texts as a list of str.
     """
 
     _settings = _NO_SETTINGS  # leat.research tells the engine more.
@@ -267,7 +273,7 @@ class Loader:
         return epochs
 
     def recent(self) -> dict[str, Any]:
-        """The same for the last minute, to the second."""
+        """As stats(), for the last minute, to the second."""
         return self._native.recent()
 
     def watch(self, module: Any) -> None:

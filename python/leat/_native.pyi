@@ -7,18 +7,19 @@ import numpy as np
 
 __version__: str
 
+def scheme_options() -> list[tuple[str, str]]: ...
+
 class StoreOptions:
     def __init__(
         self,
         *,
         endpoint_url: str | None = None,
-        region: str | None = None,
-        profile: str | None = None,
         no_sign_request: bool = False,
         requester_pays: bool = False,
         credential_helper: str = "",
         patience: float = 300.0,
         no_hedge: bool = False,
+        of_scheme: dict[str, str] = ...,
     ) -> None: ...
     def derive_with(self, function: Callable[[str, int, bytes, int, bytes], Any]) -> None: ...
 

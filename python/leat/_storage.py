@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypedDict, cast
+from typing import Any, TypedDict, cast
 
 from leat import _native
 from leat._arguments import unknown_name
@@ -14,7 +14,8 @@ from leat.errors import InvalidArgument
 class StorageOptions(TypedDict, total=False):
     """How to reach a store. The names are those of the AWS command line.
 
-    The environment and the profile give the options that are left out. `region` and `profile` concern S3 alone.
+    The environment and the profile give the options that are left out. `region` and `profile` are options of the scheme
+    s3 alone; another scheme may have its own.
     """
 
     endpoint_url: str
@@ -37,12 +38,11 @@ _MOST_PATIENCE = 7 * 24 * 3600
 
 _KINDS: Mapping[str, type | tuple[type, ...]] = {
     "endpoint_url": str,
-    "region": str,
-    "profile": str,
     "no_sign_request": bool,
     "requester_pays": bool,
     "patience": (int, float),
     "no_hedge": bool,
+    **{name: str for name, _ in _native.scheme_options()},
 }
 
 
@@ -77,4 +77,6 @@ def checked_storage(options: StorageOptions | None) -> StorageOptions:
 
 def native_storage(options: StorageOptions) -> _native.StoreOptions:
     """Checked options for the engine."""
-    return _native.StoreOptions(**options, credential_helper=helper_command())
+    of_scheme = {name: cast(str, options[name]) for name, _ in _native.scheme_options() if name in options}  # type: ignore[literal-required]
+    others = {name: value for name, value in options.items() if name not in of_scheme}
+    return _native.StoreOptions(**cast(Any, others), of_scheme=of_scheme, credential_helper=helper_command())

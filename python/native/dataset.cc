@@ -5,6 +5,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -437,16 +438,22 @@ py::bytes read_whole(const std::string& url, const StoreOptions& store,
 }  // namespace
 
 void bind_dataset(py::module_& module) {
+  using OfScheme = std::map<std::string, std::string>;
+  module.def("scheme_options", [] {
+    std::vector<std::pair<std::string, std::string>> all;
+    for (const SchemeOption& option : scheme_options()) {
+      all.emplace_back(option.name, option.doc);
+    }
+    return all;
+  });
   py::class_<StoreOptions>(module, "StoreOptions")
       .def(py::init([](std::optional<std::string> endpoint_url,
-                       std::optional<std::string> region,
-                       std::optional<std::string> profile, bool no_sign_request,
-                       bool requester_pays, std::string credential_helper,
-                       double patience, bool no_hedge) {
+                       bool no_sign_request, bool requester_pays,
+                       std::string credential_helper, double patience,
+                       bool no_hedge, const OfScheme& of_scheme) {
              StoreOptions options;
              options.endpoint_url = endpoint_url.value_or("");
-             options.region = region.value_or("");
-             options.profile = profile.value_or("");
+             options.of_scheme.insert(of_scheme.begin(), of_scheme.end());
              options.no_sign_request = no_sign_request;
              options.requester_pays = requester_pays;
              options.credential_helper = std::move(credential_helper);
@@ -455,10 +462,10 @@ void bind_dataset(py::module_& module) {
              return options;
            }),
            py::kw_only(), py::arg("endpoint_url") = py::none(),
-           py::arg("region") = py::none(), py::arg("profile") = py::none(),
            py::arg("no_sign_request") = false,
            py::arg("requester_pays") = false, py::arg("credential_helper") = "",
-           py::arg("patience") = 300.0, py::arg("no_hedge") = false)
+           py::arg("patience") = 300.0, py::arg("no_hedge") = false,
+           py::arg("of_scheme") = OfScheme())
       .def(
           "derive_with",
           [](StoreOptions& options, const py::function& function) {

@@ -62,7 +62,7 @@ TEST(CounterOfOurOwnTest, IsShownOfAJobThatReads) {
   const double seconds = total_of(view.jobs[0].totals, kStoreSeconds);
   EXPECT_GT(seconds, 0);
   EXPECT_LE(seconds,
-            std::chrono::duration<double>(loader->rates().read_time).count());
+            std::chrono::duration<double>(loader->totals().read_time).count());
   const std::string told = view_json(view);
   EXPECT_EQ(json::parse(told)["jobs"][0]["ledger"]["store_seconds"], seconds);
   EXPECT_EQ(total_of(must(read_view_json(told)).jobs[0].totals, kStoreSeconds),

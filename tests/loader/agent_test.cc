@@ -62,11 +62,11 @@ class LoaderAgentTest : public ::testing::Test {
 TEST_F(LoaderAgentTest, TwoLoadersShareAndOneHasAllOfIt) {
   const auto open = agent();
   auto one = loader();
-  ASSERT_TRUE(in_time([&] { return one->rates().in_flight == 10; }));
+  ASSERT_TRUE(in_time([&] { return one->totals().in_flight == 10; }));
   {
     auto other = loader();
     EXPECT_TRUE(in_time([&] {
-      return one->rates().in_flight == 5 && other->rates().in_flight == 5;
+      return one->totals().in_flight == 5 && other->totals().in_flight == 5;
     }));
     EXPECT_EQ(open->view().jobs.size(), 2u);
     EXPECT_EQ(must(run_epoch(*other)).batches.size(), 15u);
@@ -83,16 +83,16 @@ TEST_F(LoaderAgentTest, CachesFollowTheSharesOfTheJobs) {
   cache_ = CacheOptions{.ram_bytes = 2 * kMiB};
   auto one = loader();
   ASSERT_TRUE(
-      in_time([&] { return one->rates().ram_allowed_bytes == 2 * kMiB; }));
+      in_time([&] { return one->totals().ram_allowed_bytes == 2 * kMiB; }));
   for (int epoch = 0; epoch < 2; ++epoch) (void)must(run_epoch(*one));
   EXPECT_EQ(one->stats().back().misses, 0u);
   {
     auto other = loader();
     EXPECT_TRUE(in_time([&] {
-      return one->rates().ram_allowed_bytes <= kMiB &&
-             other->rates().ram_allowed_bytes <= kMiB;
+      return one->totals().ram_allowed_bytes <= kMiB &&
+             other->totals().ram_allowed_bytes <= kMiB;
     }));
-    const LoaderRates now = one->rates();
+    const LoaderTotals now = one->totals();
     EXPECT_LE(now.ram_bytes, now.ram_allowed_bytes);
     EXPECT_EQ(must(run_epoch(*one)).batches.size(), 15u);
     EXPECT_EQ(must(run_epoch(*other)).batches.size(), 15u);
@@ -102,7 +102,7 @@ TEST_F(LoaderAgentTest, CachesFollowTheSharesOfTheJobs) {
   }
 
   EXPECT_TRUE(
-      in_time([&] { return one->rates().ram_allowed_bytes == 2 * kMiB; }));
+      in_time([&] { return one->totals().ram_allowed_bytes == 2 * kMiB; }));
   const std::vector<Decision> told = one->decisions();
   EXPECT_TRUE(std::ranges::any_of(told, [](const Decision& line) {
     return line.setting == Setting::kRamBytes && line.after <= kMiB;
@@ -138,15 +138,15 @@ TEST_F(LoaderAgentTest, WhoLooksAtAJobSeesItsLastSteps) {
 TEST_F(LoaderAgentTest, LoadersOutliveTheirAgentAndFindTheNext) {
   auto first = agent();
   auto one = loader();
-  ASSERT_TRUE(in_time([&] { return one->rates().in_flight == 10; }));
+  ASSERT_TRUE(in_time([&] { return one->totals().in_flight == 10; }));
 
   first.reset();
   EXPECT_EQ(must(run_epoch(*one)).batches.size(), 15u);
-  EXPECT_EQ(one->rates().in_flight, 10u);
+  EXPECT_EQ(one->totals().in_flight, 10u);
 
   options_.node.in_flight = 6;
   const auto second = agent();
-  EXPECT_TRUE(in_time([&] { return one->rates().in_flight == 6; }));
+  EXPECT_TRUE(in_time([&] { return one->totals().in_flight == 6; }));
 }
 
 TEST_F(LoaderAgentTest, KilledAgentsStopNoLoader) {

@@ -114,8 +114,8 @@ TEST_F(DecodedCacheTest, SaysWhatASampleTakesAndAHitSaves) {
     for (std::uint64_t i = 0; i < kEpochs; ++i) (void)must(run_epoch(*loader));
     // Delivered samples are counted a little later.
     ASSERT_TRUE(comes_true(
-        [&] { return loader->rates().tasks == kEpochs * kPictures; }));
-    const LoaderRates rates = loader->rates();
+        [&] { return loader->totals().tasks == kEpochs * kPictures; }));
+    const LoaderTotals rates = loader->totals();
     const Metrics& metrics = *loader->metrics();
     const auto records = metrics.value(Metric::kPipelineRecords);
     if (form == CacheForm::kEncoded) {

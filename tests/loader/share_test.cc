@@ -75,8 +75,8 @@ TEST(ShareTest, BoundsTheRequestsInFlight) {
   watching.join();
 
   EXPECT_LE(most, 2);
-  EXPECT_EQ(loader->rates().threads, 1u);
-  EXPECT_EQ(loader->rates().in_flight, 2u);
+  EXPECT_EQ(loader->totals().threads, 1u);
+  EXPECT_EQ(loader->totals().in_flight, 2u);
 }
 
 TEST(ShareTest, GivesNoMoreThanWasAskedFor) {
@@ -85,14 +85,14 @@ TEST(ShareTest, GivesNoMoreThanWasAskedFor) {
   EXPECT_EQ(loader->most_share(), share_of(4, 16));
 
   loader->set_share(share_of(100, 1000));
-  EXPECT_EQ(loader->rates().threads, 4u);
-  EXPECT_EQ(loader->rates().in_flight, 16u);
+  EXPECT_EQ(loader->totals().threads, 4u);
+  EXPECT_EQ(loader->totals().in_flight, 16u);
   loader->set_share(share_of(0, 0));
-  EXPECT_EQ(loader->rates().threads, 1u);
-  EXPECT_EQ(loader->rates().in_flight, 1u);
+  EXPECT_EQ(loader->totals().threads, 1u);
+  EXPECT_EQ(loader->totals().in_flight, 1u);
   loader->set_share({});
-  EXPECT_EQ(loader->rates().threads, 4u);
-  EXPECT_EQ(loader->rates().in_flight, 16u);
+  EXPECT_EQ(loader->totals().threads, 4u);
+  EXPECT_EQ(loader->totals().in_flight, 16u);
 }
 
 TEST(ShareTest, WhatWasLeftOpenMayGrow) {
@@ -103,14 +103,14 @@ TEST(ShareTest, WhatWasLeftOpenMayGrow) {
   options.tune.is_on = false;  // It would choose within.
   auto loader = must(world.load(world.folder() + "/train", options));
   const Share most = loader->most_share();
-  ASSERT_GT(most.in_flight, loader->rates().in_flight);
+  ASSERT_GT(most.in_flight, loader->totals().in_flight);
   // No op of these waits for anything but a core.
-  EXPECT_EQ(most.threads, loader->rates().threads);
+  EXPECT_EQ(most.threads, loader->totals().threads);
 
   loader->set_share(most);
   const Seen seen = must(run_epoch(*loader));
 
-  EXPECT_EQ(loader->rates().in_flight, most.in_flight);
+  EXPECT_EQ(loader->totals().in_flight, most.in_flight);
   EXPECT_EQ(seen.stats.samples, World::kSamples);
 }
 
@@ -121,7 +121,7 @@ TEST(ShareTest, TellsWhatItHasDone) {
   const Seen first = must(run_epoch(*loader));
   const Seen second = must(run_epoch(*loader));
 
-  const LoaderRates rates = loader->rates();
+  const LoaderTotals rates = loader->totals();
   EXPECT_EQ(rates.samples, 2 * World::kSamples);
   EXPECT_EQ(rates.batches, first.batches.size() + second.batches.size());
   EXPECT_EQ(rates.stalls.total(), rates.wait);
@@ -146,8 +146,8 @@ TEST(ShareTest, AReadCountsOnceItIsOver) {
   while (loader->metrics()->value(Metric::kStoreInFlight) == 0) {
     (void)must(loader->next_within(iteration, std::chrono::milliseconds(200)));
   }
-  EXPECT_EQ(loader->rates().reads, 0u);
-  EXPECT_EQ(loader->rates().read_time.count(), 0);
+  EXPECT_EQ(loader->totals().reads, 0u);
+  EXPECT_EQ(loader->totals().read_time.count(), 0);
 }
 
 // Smaller and larger while it runs: the held records follow, and nothing else.
@@ -171,7 +171,7 @@ TEST(ShareTest, ResizesTheTiersOfTheCache) {
   std::vector<Seen> seen;
   const auto hold_at_most = [&](std::uint64_t bytes) {
     for (int i = 0; i < 6000; ++i) {
-      const LoaderRates now = loader->rates();
+      const LoaderTotals now = loader->totals();
       if (now.ram_allowed_bytes <= bytes && now.disk_allowed_bytes <= bytes &&
           now.ram_bytes <= bytes && now.disk_bytes <= bytes) {
         return true;
@@ -184,7 +184,7 @@ TEST(ShareTest, ResizesTheTiersOfTheCache) {
     seen.push_back(must(run_epoch(*loader)));
   }
   EXPECT_EQ(seen[1].stats.misses, 0u);
-  EXPECT_GT(loader->rates().ram_bytes, small);
+  EXPECT_GT(loader->totals().ram_bytes, small);
 
   share.ram_bytes = share.disk_bytes = small;
   loader->set_share(share);
@@ -227,7 +227,7 @@ TEST(ShareTest, OfALoaderThatIsClosedIsIgnored) {
   auto loader = must(world.load(world.folder() + "/train", shared()));
   loader->close();
   loader->set_share(share_of(1, 1));
-  EXPECT_EQ(loader->rates().tasks, 0u);
+  EXPECT_EQ(loader->totals().tasks, 0u);
 }
 
 }  // namespace

@@ -100,10 +100,10 @@ TEST_F(StreamTest, IsAskedFromOtherThreadsMeanwhile) {
     while (!has_ended) {
       EXPECT_FALSE(loader->state().empty());
       (void)loader->stats();
-      (void)loader->rates();
+      (void)loader->totals();
       (void)loader->remaining();
       Share share;
-      share.in_flight = 1 + loader->rates().reads % 8;
+      share.in_flight = 1 + loader->totals().reads % 8;
       loader->set_share(share);
     }
   });

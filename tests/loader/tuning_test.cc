@@ -47,8 +47,8 @@ TEST(TuningTest, RaisesWhatIsTooLowAndChangesNeitherOrderNorContent) {
   World world;
   world.serve({kSlow});
   auto loader = must(world.load(kBucketUrl, misconfigured()));
-  EXPECT_EQ(loader->rates().threads, 1u);
-  EXPECT_EQ(loader->rates().in_flight, 1u);
+  EXPECT_EQ(loader->totals().threads, 1u);
+  EXPECT_EQ(loader->totals().in_flight, 1u);
 
   const std::vector<Seen> tuned = run_until_decided(*loader);
 
@@ -93,7 +93,7 @@ TEST(TuningTest, IsNeverBeyondWhatItsAgentAllows) {
       EXPECT_LE(decision.after, 3);
     }
   }
-  EXPECT_LE(loader->rates().in_flight, 3u);
+  EXPECT_LE(loader->totals().in_flight, 3u);
 }
 
 TEST(TuningTest, WhatItsAgentTakesBackIsNoLongerUsedAtOnce) {
@@ -101,15 +101,15 @@ TEST(TuningTest, WhatItsAgentTakesBackIsNoLongerUsedAtOnce) {
   LoaderOptions options = misconfigured();
   options.tune = {};
   auto loader = must(world.load(world.folder() + "/train", options));
-  ASSERT_EQ(loader->rates().in_flight, 64u);
+  ASSERT_EQ(loader->totals().in_flight, 64u);
   Share share;
   share.threads = 2;
   share.in_flight = 3;
 
   loader->set_share(share);
 
-  EXPECT_LE(loader->rates().in_flight, 3u);
-  EXPECT_LE(loader->rates().threads, 2u);
+  EXPECT_LE(loader->totals().in_flight, 3u);
+  EXPECT_LE(loader->totals().threads, 2u);
 }
 
 TEST(TuningTest, WhatItSawReplaysToWhatItDecided) {
@@ -187,8 +187,8 @@ TEST(TuningTest, AWordInTheEnvironmentTurnsItOff) {
 
   auto off = must(
       Loader::open(dataset, misconfigured(), fake_env({{"LEAT_TUNE", "off"}})));
-  EXPECT_EQ(off->rates().threads, 4u);
-  EXPECT_EQ(off->rates().in_flight, 64u);
+  EXPECT_EQ(off->totals().threads, 4u);
+  EXPECT_EQ(off->totals().in_flight, 64u);
 
   const auto wrong =
       Loader::open(dataset, misconfigured(), fake_env({{"LEAT_TUNE", "no"}}));

@@ -270,6 +270,34 @@ TEST(OpOfOurOwnTest, BoxesThatCannotFollowItAreRefused) {
               HasSubstr("'mask' of the same sample is not moved with it"));
 }
 
+TEST(OpOfOurOwnTest, OneThatReadsBytesIsLikeAnyOther) {
+  const auto outputs = must(compile_ops(must(parse_ops("parse_roman:2000")),
+                                        {{"x", {}}, {"rom", {}}}));
+  ASSERT_EQ(outputs[0].program, nullptr);
+  const Program& roman = *outputs[1].program;
+  const auto number_of = [&](std::string_view text) -> Result<std::int64_t> {
+    std::int64_t number = 0;
+    const ScratchRef scratch = make_scratch();
+    RunNotes notes;
+    LEAT_TRY_VOID(roman.run(as_bytes(text), {7, 0, SampleId{0}}, *scratch,
+                            std::as_writable_bytes(std::span(&number, 1)),
+                            notes));
+    return number;
+  };
+  EXPECT_EQ(must(number_of("MCMXCIV")), 1994);
+  EXPECT_THAT(number_of("MMI").error().message(),
+              HasSubstr("rom: 'MMI' is no numeral up to 2000"));
+  EXPECT_FALSE(number_of("14"));
+
+  // It reads texts of the catalogue, opens a chain, and messages name it.
+  EXPECT_TRUE(compile_ops(must(parse_ops("parse_roman:field=t")),
+                          {{"t", FieldKind::kString}}));
+  EXPECT_THAT(error_of("parse_roman:0:field=json"),
+              HasSubstr("parse_roman most=0 must be a whole number above 0"));
+  EXPECT_THAT(error_of("parse_roma"), HasSubstr(", parse_roman"));
+  EXPECT_THAT(ops_help(), HasSubstr("  parse_roman[:most]  numerals"));
+}
+
 TEST(OpOfOurOwnTest, HelpListsIt) {
   EXPECT_THAT(ops_help(), HasSubstr("  roll[:most]  move all to the right"));
   std::vector<std::string_view> names;

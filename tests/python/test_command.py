@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 import leat as package
+from leat import _commands
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -24,6 +25,7 @@ def test_without_words_it_tells_of_every_command_by_purpose():
 
     told = re.findall(r"^  (\S+)  +\S", done.stdout, re.MULTILINE)
     there = re.findall(r"extern const Command k(\w+)Command;", (ROOT / "leat/cli/commands.h").read_text())
+    there += re.findall(r"const Command k(\w+){", (ROOT / "leat/cli/commands.cc").read_text())  # In Python.
     assert (done.returncode, done.stderr) == (0, "")
     assert sorted(told) == sorted(re.sub(r"(?<!^)([A-Z])", r"-\1", name).lower() for name in there)
     assert len(re.findall(r"^\S.*:$", done.stdout, re.MULTILINE)) >= 4
@@ -35,6 +37,20 @@ def test_it_names_the_command_that_may_have_been_meant():
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "leat: no command 'bnech'; did you mean 'bench'?\n"
+
+
+def test_a_command_in_python_is_a_module(monkeypatch, capsys):
+    """The module of tests/command, as the program runs it: leat/cli/README.md."""
+    monkeypatch.syspath_prepend(str(ROOT / "tests/command"))
+
+    assert _commands.run(["toy_of_python", "toy-python", "bear"]) == 0
+    assert capsys.readouterr().out == "hello bear\n"
+    assert _commands.run(["toy_of_python", "toy-python", ""]) == 2
+    assert capsys.readouterr().err == "leat: NAME is empty\n"
+    with pytest.raises(SystemExit) as ended:
+        _commands.run(["toy_of_python", "toy-python"])
+    assert ended.value.code == 2
+    assert "see leat toy-python --help" in capsys.readouterr().err
 
 
 JOBS = """

@@ -2,11 +2,13 @@
 // by its URLs, loaders read them, its driver takes its options, its ETags count
 // as its row says, and messages name it.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <numeric>
 
+#include "leat/cli/loader_flags.h"
 #include "leat/engine/loader/loader.h"
 #include "leat/engine/stores.h"
 #include "leat/index/build.h"
@@ -15,6 +17,10 @@
 
 namespace leat {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
 
 TEST(SchemeOfOurOwnTest, ItsUrlsAreParsedByItsForm) {
   const Url url = must(parse_url("TOY://box/train/what?#/"));
@@ -47,14 +53,34 @@ TEST(SchemeOfOurOwnTest, ItsEtagsCountAsItsRowSays) {
 }
 
 TEST(SchemeOfOurOwnTest, ItsDriverTakesItsOptions) {
-  const StoreOptions shelf{.region = "shelf"};
-  EXPECT_EQ(must(read_url("toy://box/train/b.bin", shelf, 100, {}, {})).size(),
-            std::string("bytes of b").size());
+  const StoreOptions nursery{.of_scheme = {{"toy_room", "nursery"}}};
+  EXPECT_EQ(
+      must(read_url("toy://box/train/b.bin", nursery, 100, {}, {})).size(),
+      std::string("bytes of b").size());
 
-  const StoreOptions floor{.region = "floor"};
-  const auto none = open_store("toy://box/train", floor, {}, nullptr);
+  const StoreOptions attic{.of_scheme = {{"toy_room", "attic"}}};
+  const auto none = open_store("toy://box/train", attic, {}, nullptr);
   ASSERT_FALSE(none);
-  EXPECT_NE(none.error().message().find("shelf"), std::string::npos);
+  EXPECT_THAT(none.error().message(), HasSubstr("nursery"));
+
+  const StoreOptions unknown{.of_scheme = {{"room", "nursery"}}};
+  const auto refused = open_store("toy://box/train", unknown, {}, nullptr);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(),
+              HasSubstr("no scheme has an option 'room'; there are region, "
+                        "profile, toy_room"));
+}
+
+TEST(SchemeOfOurOwnTest, TheCommandLineTakesItsOptions) {
+  CLI::App app;
+  StoreFlags flags;
+  flags.add_to(app);
+  EXPECT_THAT(app.help(), HasSubstr("where the box stands"));
+
+  app.parse("--toy-room attic --region r");
+
+  EXPECT_THAT(flags.store_options().of_scheme,
+              ElementsAre(Pair("region", "r"), Pair("toy_room", "attic")));
 }
 
 TEST(SchemeOfOurOwnTest, ItSaysWhatIsToBeKnownOfAccess) {

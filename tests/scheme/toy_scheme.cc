@@ -7,6 +7,8 @@
 namespace leat {
 namespace {
 
+constexpr SchemeOption kOptions[] = {{"toy_room", "where the box stands"}};
+
 MemoryObjects objects() {
   MemoryObjects all;
   for (const char* name : {"a", "b", "c", "d", "e", "f", "g", "h"}) {
@@ -18,9 +20,10 @@ MemoryObjects objects() {
 
 Result<Driver> open_toy(const Url& url, const StoreOptions& options, const Env&,
                         Metrics*) {
-  if (!options.region.empty() && options.region != "shelf") {
+  const std::string room = options.option_of_scheme("toy_room");
+  if (!room.empty() && room != "nursery") {
     return Error(ErrorCode::kInvalidArgument,
-                 "a toy lies on the shelf; give region=\"shelf\", or none");
+                 "a toy is in the nursery; give toy_room=\"nursery\", or none");
   }
   Driver driver;
   driver.prefix = url.path;
@@ -36,6 +39,6 @@ std::vector<Diagnosis> diagnose_toy(const Url& url, const StoreOptions&,
 
 }  // namespace
 
-constinit const Scheme kToyScheme = {"toy", open_toy, diagnose_toy};
+constinit const Scheme kToyScheme = {"toy", open_toy, diagnose_toy, kOptions};
 
 }  // namespace leat

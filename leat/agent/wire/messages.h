@@ -58,7 +58,7 @@ struct WireRegistration {
   std::vector<std::string> buckets;
 };
 
-/// engine/loader_rates.h in seconds: totals, which only grow, and present
+/// engine/loader_totals.h in seconds: totals, which only grow, and present
 /// values. They complement job_counters(), for the code that divides shares.
 struct WireRates {
   double elapsed_seconds = 0;

@@ -14,6 +14,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "leat/base/errors.h"
+
 namespace leat {
 namespace {
 
@@ -103,7 +105,7 @@ Result<Peer> peer_of(int socket) {
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-    return Error(ErrorCode::kUnavailable, "who connected is not known");
+    return unavailable("who connected is not known");
   }
   return Peer{.pid = peer.pid, .user = peer.uid, .group = peer.gid};
 }

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/plan/peer_memory.h"
 #include "leat/runtime/log.h"
 
@@ -20,8 +21,7 @@ constexpr int kMostPatiences = 20;
 constexpr std::chrono::milliseconds kAskAgain{4};
 
 Error no_servers() {
-  return Error(ErrorCode::kInvalidArgument,
-               "peers names no server; give at least one host:port");
+  return invalid("peers names no server; give at least one host:port");
 }
 
 }  // namespace
@@ -53,9 +53,9 @@ Result<std::unique_ptr<PeerTier>> PeerTier::open(const PeerOptions& options) {
       options, servers, {names.begin(), names.end()}, std::move(as_given)));
   for (const auto& thread : tier->threads_) {
     if (!thread->is_usable()) {
-      return Error(ErrorCode::kResourceExhausted,
-                   "no file descriptors are left to reach peers with; raise "
-                   "`ulimit -n`");
+      return exhausted(
+          "no file descriptors are left to reach peers with; raise `ulimit "
+          "-n`");
     }
   }
   return tier;

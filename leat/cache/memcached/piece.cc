@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
@@ -87,9 +88,9 @@ PieceSeal::PieceSeal(PieceSeal&&) noexcept = default;
 
 Result<void> PieceSeal::check_openssl() {
   if (siphash() != nullptr) return {};
-  return Error(ErrorCode::kUnavailable,
-               "this machine's OpenSSL has no SipHash, which seals what peers "
-               "keep; leave out peers=, or load OpenSSL's default provider");
+  return unavailable(
+      "this machine's OpenSSL has no SipHash, which seals what peers keep; "
+      "leave out peers=, or load OpenSSL's default provider");
 }
 
 PieceHeader PieceSeal::make_header(const Hash128& key, const ValueSplit& split,

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "leat/base/errors.h"
 #include "leat/base/system_error.h"
 
 namespace leat {
@@ -55,10 +56,10 @@ Result<ServerFolder> ServerFolder::make(const std::string& base) {
       return ServerFolder{.path = std::move(path), .lock = std::move(fd)};
     }
   }
-  return Error(ErrorCode::kUnavailable,
-               "each folder made in " + base +
-                   " for what memcached says is removed at once; name another "
-                   "place in TMPDIR");
+  return unavailable(
+      "each folder made in " + base +
+      " for what memcached says is removed at once; name another "
+      "place in TMPDIR");
 }
 
 void ServerFolder::sweep(const std::string& base) {

@@ -4,16 +4,17 @@
 
 #include <charconv>
 
+#include "leat/base/errors.h"
+
 namespace leat {
 namespace {
 
 constexpr std::uint16_t kPort = 11211;
 
 Error not_a_server(std::string_view text) {
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("the peer '{}' is no server; write host:port, or "
-                           "[address]:port for IPv6",
-                           text));
+  return invalid(
+      "the peer '{}' is no server; write host:port, or [address]:port for IPv6",
+      text);
 }
 
 bool is_host(std::string_view host, std::string_view allowed_beside) {

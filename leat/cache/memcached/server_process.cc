@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "leat/base/clock.h"
+#include "leat/base/errors.h"
 #include "leat/base/units.h"
 #include "leat/cache/memcached/server_name.h"
 #include "leat/runtime/log.h"
@@ -40,10 +41,10 @@ Result<std::string> find_in_path(const Env& env) {
     if (access(program.c_str(), X_OK) == 0) return program;
     at = end + 1;
   }
-  return Error(ErrorCode::kNotFound,
-               "there is no memcached in PATH to keep samples for peers with: "
-               "install it (apt install memcached), or name servers that run, "
-               "peers=[\"host:port\", ...]");
+  return not_found(
+      "there is no memcached in PATH to keep samples for peers with: install "
+      "it (apt install memcached), or name servers that run, "
+      "peers=[\"host:port\", ...]");
 }
 
 std::vector<std::string> arguments(const ServerProcessOptions& options) {
@@ -116,10 +117,9 @@ std::string read_text(const std::string& path) {
 Result<std::unique_ptr<ServerProcess>> ServerProcess::start(
     const ServerProcessOptions& options, const Env& env) {
   if (options.memory_bytes < kLeastMemory) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("a memcached for peers takes at least {}, not {}",
-                             format_bytes(kLeastMemory),
-                             format_bytes(options.memory_bytes)));
+    return invalid("a memcached for peers takes at least {}, not {}",
+                   format_bytes(kLeastMemory),
+                   format_bytes(options.memory_bytes));
   }
   LEAT_TRY(std::string program, find_in_path(env));
   const std::string base = value_of(env, "TMPDIR").value_or("/tmp");
@@ -219,9 +219,8 @@ Result<void> ServerProcess::wait_until_it_listens() {
     }
     changed_.wait_for(lock, kBetweenLooks);
   }
-  return Error(ErrorCode::kUnavailable,
-               fmt::format("memcached does not listen on {}{}",
-                           options_.address, what_it_said()));
+  return unavailable("memcached does not listen on {}{}", options_.address,
+                     what_it_said());
 }
 
 }  // namespace leat

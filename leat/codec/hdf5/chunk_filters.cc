@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
@@ -20,9 +21,7 @@ void repeat(std::byte* to, std::size_t back, std::size_t count) {
   for (const std::byte* from = to - back; count != 0; --count) *to++ = *from++;
 }
 
-Error corrupt_lzf(std::string_view why) {
-  return Error(ErrorCode::kCorrupt, fmt::format("lzf: {}", why));
-}
+Error corrupt_lzf(std::string_view why) { return corrupt("lzf: {}", why); }
 
 std::uint32_t folded(std::uint32_t sum) { return (sum & 0xffff) + (sum >> 16); }
 
@@ -115,7 +114,7 @@ Buffer undo_shuffle(std::span<const std::byte> bytes, std::size_t item_bytes) {
 Result<std::span<const std::byte>> undo_fletcher32(
     std::span<const std::byte> bytes) {
   if (bytes.size() < kChecksumBytes) {
-    return Error(ErrorCode::kCorrupt, "fletcher32: no checksum is there");
+    return corrupt("fletcher32: no checksum is there");
   }
   const auto chunk = bytes.first(bytes.size() - kChecksumBytes);
   std::uint32_t stored = 0;
@@ -124,10 +123,8 @@ Result<std::span<const std::byte>> undo_fletcher32(
   }
   const std::uint32_t sum = fletcher32(chunk);
   if (stored != sum && stored != with_swapped_words(sum)) {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("fletcher32: the checksum is {:08x}, and {:08x} "
-                             "is stored",
-                             sum, stored));
+    return corrupt("fletcher32: the checksum is {:08x}, and {:08x} is stored",
+                   sum, stored);
   }
   return chunk;
 }

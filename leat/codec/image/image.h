@@ -9,7 +9,7 @@
 
 namespace leat {
 
-enum class ImageFormat : std::uint8_t { kJpeg, kPng, kWebp, kTiff, kNpy };
+struct ImageCodec;  // image_codec.h
 
 /// The form of a pixel: one byte for each channel, interleaved; or 16 bits, in
 /// the machine's order.
@@ -50,7 +50,7 @@ inline constexpr std::uint64_t kDefaultMaxPixels = 178'956'970;
 
 /// The facts in an image's header; no pixels have been decoded.
 struct ImageHeader {
-  ImageFormat format = ImageFormat::kJpeg;
+  const ImageCodec* codec = nullptr;  ///< Set by read_image_header().
   std::uint32_t width = 0;       ///< As stored: EXIF orientation not applied.
   std::uint32_t height = 0;      ///< As stored: EXIF orientation not applied.
   std::uint8_t orientation = 1;  ///< EXIF's, 1 to 8; 1 is upright.
@@ -58,6 +58,10 @@ struct ImageHeader {
   /// A PNG, a TIFF or an array has one channel, and no palette.
   bool is_grey = false;
   bool has_palette = false;
+  /// Its numbers may be labels: see PixelMode::kLabels.
+  bool may_hold_labels = false;
+  /// It can be decoded at 1 / 2^n of its size, for n up to this.
+  std::uint8_t most_shrink_log2 = 0;
   /// The most memory that decoding takes besides a few rows: all coefficients
   /// of a JPEG in several scans, all pixels of an interlaced PNG or of a WebP.
   std::uint64_t working_bytes = 0;
@@ -68,7 +72,8 @@ struct DecodeRequest {
   /// kGrey16 takes grey images of 16 bits, kRgb16 all of 16; the others cut
   /// these to the upper 8.
   PixelMode mode = PixelMode::kRgb;
-  /// JPEG only: decode at 1 / 2^shrink_log2 of the size (0 to 3), rounded up.
+  /// Decode at 1 / 2^shrink_log2 of the size, rounded up: 0 to
+  /// ImageHeader::most_shrink_log2.
   std::uint32_t shrink_log2 = 0;
   /// Within the (shrunk) image as stored. Not empty.
   Rect wanted;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/codec/image/exif.h"
 
 namespace leat {
@@ -76,8 +77,7 @@ bool is_progressive(std::uint8_t frame) {
 }
 
 Error cut_short() {
-  return Error(ErrorCode::kCorrupt,
-               "JPEG is cut short: it ends before its pixels begin");
+  return corrupt("JPEG is cut short: it ends before its pixels begin");
 }
 
 /// Describes the fault in the part that holds the pixels; empty if there is
@@ -100,7 +100,7 @@ std::string fault_of(const ImageHeader& header, std::uint8_t frame,
 Result<ClaimedImage> read_jpeg_header(std::span<const std::byte> encoded) {
   const std::string_view text = as_text(encoded);
   ClaimedImage image;
-  image.header.format = ImageFormat::kJpeg;
+  image.header.most_shrink_log2 = 3;
   std::uint8_t frame = 0;
   std::string_view frame_content;
   std::size_t at = 2;
@@ -139,7 +139,7 @@ Result<ClaimedImage> read_jpeg_header(std::span<const std::byte> encoded) {
     }
   }
   if (image.header.width == 0 || image.header.height == 0) {
-    return Error(ErrorCode::kCorrupt, "JPEG has no frame header, or no size");
+    return corrupt("JPEG has no frame header, or no size");
   }
   image.fault = fault_of(image.header, frame, text.substr(at));
   return image;

@@ -6,13 +6,15 @@
 
 #include "leat/codec/jpeg/jpeg_reader.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/codec/image/grey.h"
+#include "leat/codec/image_codecs.h"
+#include "leat/codec/jpeg/jpeg_header.h"
 #include "leat/codec/jpeg/jpeg_shim.h"
 
 namespace leat {
@@ -55,7 +57,7 @@ class JpegReader final : public ImageReader {
     const jpeg_decompress_struct& jpeg = shim_.jpeg;
     if (jpeg.image_width != header.width ||
         jpeg.image_height != header.height) {
-      return Error(ErrorCode::kCorrupt, "JPEG has two frame headers");
+      return corrupt("JPEG has two frame headers");
     }
     LEAT_TRY_VOID(set_parameters(request));
     if (!jpeg_shim_start(&shim_)) return failure();
@@ -92,9 +94,8 @@ class JpegReader final : public ImageReader {
     converts_cmyk_ = jpeg.num_components == 4;
     if (jpeg.num_components != 1 && jpeg.num_components != 3 &&
         jpeg.num_components != 4) {
-      return Error(ErrorCode::kCorrupt,
-                   fmt::format("JPEG has {} colour components, not 1, 3 or 4",
-                               jpeg.num_components));
+      return corrupt("JPEG has {} colour components, not 1, 3 or 4",
+                     jpeg.num_components);
     }
     jpeg.out_color_space = converts_cmyk_              ? JCS_CMYK
                            : mode_ == PixelMode::kGrey ? JCS_GRAYSCALE
@@ -131,9 +132,7 @@ class JpegReader final : public ImageReader {
     return rows;
   }
 
-  Error failure() const {
-    return Error(ErrorCode::kCorrupt, fmt::format("JPEG: {}", shim_.message));
-  }
+  Error failure() const { return corrupt("JPEG: {}", shim_.message); }
 
   JpegShim shim_;
   PixelMode mode_ = PixelMode::kRgb;
@@ -143,6 +142,12 @@ class JpegReader final : public ImageReader {
   std::vector<std::uint8_t> rgb_;   // One row, on the way to grey.
 };
 
+constexpr std::string_view kEndings[] = {"jpg", "jpeg"};
+
+bool is_jpeg(std::string_view encoded) {
+  return encoded.starts_with("\xff\xd8\xff");
+}
+
 }  // namespace
 
 std::unique_ptr<ImageReader> make_jpeg_reader() {
@@ -150,5 +155,13 @@ std::unique_ptr<ImageReader> make_jpeg_reader() {
 }
 
 std::uint32_t jpeg_library_version() { return LIBJPEG_TURBO_VERSION_NUMBER; }
+
+constinit const ImageCodec kJpegCodec = {
+    .name = "JPEG",
+    .endings = kEndings,
+    .recognizes = is_jpeg,
+    .read_header = read_jpeg_header,
+    .make_reader = make_jpeg_reader,
+    .stored_lighter = "in one pass, not progressive"};
 
 }  // namespace leat

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "leat/base/errors.h"
 #include "leat/base/text.h"
 
 namespace leat {
@@ -60,10 +61,10 @@ Result<JsonPath> parse_json_path(std::string_view text) {
     const std::string_view rest = reader.rest();
     std::optional<JsonStep> step = reader.take(path.empty());
     if (!step || path.size() == kMostSteps) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("path=\"{}\" is no path at \"{}\"; write it as "
-                               "a.b[0] or a[\"b.c\"], at most {} steps",
-                               text, rest, kMostSteps));
+      return invalid(
+          "path=\"{}\" is no path at \"{}\"; write it as a.b[0] or a[\"b.c\"], "
+          "at most {} steps",
+          text, rest, kMostSteps);
     }
     path.push_back(*std::move(step));
   }

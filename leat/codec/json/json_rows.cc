@@ -1,12 +1,11 @@
 #include "leat/codec/json/json_rows.h"
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/codec/json/json_value.h"
 
 namespace leat {
@@ -34,8 +33,7 @@ const Json* find(const Json& from, const JsonPath& path) {
 }
 
 Error nothing_at(const JsonPath& path) {
-  return Error(ErrorCode::kNotFound,
-               fmt::format("the document has no {}", to_string(path)));
+  return not_found("the document has no {}", to_string(path));
 }
 
 /// A line without numbers is no row.
@@ -55,8 +53,7 @@ Result<std::vector<JsonRow>> rows_at(const Json& document,
   const Json* list = find(document, path.list);
   if (list == nullptr) return nothing_at(path.list);
   if (!list->is_array()) {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("{} is no list", to_string(path.list)));
+    return corrupt("{} is no list", to_string(path.list));
   }
   std::vector<JsonRow> rows;
   std::size_t numbers = 0;
@@ -65,17 +62,15 @@ Result<std::vector<JsonRow>> rows_at(const Json& document,
     if (value == nullptr) return nothing_at(*path.of_each);
     std::optional<JsonRow> row = row_of(*value);
     if (!row) {
-      return Error(ErrorCode::kCorrupt,
-                   fmt::format("{} holds what is no row of numbers, at {}",
-                               to_string(path.list), rows.size()));
+      return corrupt("{} holds what is no row of numbers, at {}",
+                     to_string(path.list), rows.size());
     }
     numbers += row->size();
     rows.push_back(*std::move(row));
   }
   if (numbers > kMostJsonNumbers) {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("{} has more than {} numbers",
-                             to_string(path.list), kMostJsonNumbers));
+    return corrupt("{} has more than {} numbers", to_string(path.list),
+                   kMostJsonNumbers);
   }
   return rows;
 }
@@ -96,15 +91,13 @@ Result<JsonRowsPath> parse_json_rows_path(std::string_view text) {
 Result<std::vector<std::vector<JsonRow>>> find_json_rows(
     std::span<const std::byte> document, std::span<const JsonRowsPath> paths) {
   if (document.size() > kMostRowsDocumentBytes) {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("a document of {} bytes, where annotations have "
-                             "at most {}",
-                             document.size(), kMostRowsDocumentBytes));
+    return corrupt("a document of {} bytes, where annotations have at most {}",
+                   document.size(), kMostRowsDocumentBytes);
   }
   const std::string_view text = as_text(document);
   const Json json = Json::parse(text.begin(), text.end(), nullptr,
                                 /*allow_exceptions=*/false);
-  if (json.is_discarded()) return Error(ErrorCode::kCorrupt, "this is no JSON");
+  if (json.is_discarded()) return corrupt("this is no JSON");
   std::vector<std::vector<JsonRow>> all;
   for (const JsonRowsPath& path : paths) {
     LEAT_TRY(std::vector<JsonRow> rows, rows_at(json, path));

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
@@ -203,8 +204,7 @@ class ValueFinder final : public nlohmann::json_sax<Json> {
   Result<JsonValue> take() {
     if (error_) return *std::move(error_);
     if (found_) return *std::move(found_);
-    return Error(ErrorCode::kNotFound,
-                 fmt::format("the document has no {}", to_string(path_)));
+    return not_found("the document has no {}", to_string(path_));
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/codec/text/text.h"
 
 namespace leat {
@@ -17,13 +18,11 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kMostHeaderBytes = 10'000;  // As NumPy's own limit.
 constexpr std::size_t kMostDimensions = 32;
 
-Error corrupt(std::string_view what) {
+Error damaged(std::string_view what) {
   return Error(ErrorCode::kCorrupt, fmt::format("npy: {}", what));
 }
 
-Error not_taken(std::string what) {
-  return Error(ErrorCode::kInvalidArgument, "npy: " + std::move(what));
-}
+Error not_taken(std::string what) { return invalid("npy: " + std::move(what)); }
 
 struct Entries {
   std::optional<std::string_view> descr;
@@ -51,7 +50,7 @@ class DictReader {
     skip_blanks();
     if (!rest_.empty()) return malformed();
     if (!entries.descr || !entries.is_fortran || !entries.shape) {
-      return corrupt("the header lacks descr, fortran_order or shape");
+      return damaged("the header lacks descr, fortran_order or shape");
     }
     return entries;
   }
@@ -150,7 +149,7 @@ class DictReader {
   }
 
   Error malformed() const {
-    return corrupt(
+    return damaged(
         fmt::format("the header is malformed at {}", quoted(as_bytes(rest_))));
   }
 
@@ -218,17 +217,15 @@ Result<void> check_size(const NpyHeader& header, std::uint64_t file_bytes) {
     if (is_empty) break;
     const auto factor = static_cast<std::uint64_t>(count);
     if (bytes > present / factor) {
-      return corrupt(
-          fmt::format("cut short: only {} bytes of items follow the "
-                      "header",
-                      present));
+      return damaged(fmt::format(
+          "cut short: only {} bytes of items follow the header", present));
     }
     bytes *= factor;
   }
   if (is_empty) bytes = 0;
-  if (bytes > present) return corrupt("cut short: an item is not whole");
+  if (bytes > present) return damaged("cut short: an item is not whole");
   if (bytes < present) {
-    return corrupt(fmt::format("{} bytes follow the array; a file holds one",
+    return damaged(fmt::format("{} bytes follow the array; a file holds one",
                                present - bytes));
   }
   return {};
@@ -237,15 +234,15 @@ Result<void> check_size(const NpyHeader& header, std::uint64_t file_bytes) {
 /// The dict, and where it ends.
 Result<std::string_view> find_dict(std::string_view file) {
   if (!file.starts_with(kMagic)) {
-    return corrupt(fmt::format("no .npy: it begins with {}",
+    return damaged(fmt::format("no .npy: it begins with {}",
                                quoted(as_bytes(file.substr(0, 8)))));
   }
-  if (file.size() < 12) return corrupt("cut short: the header is not whole");
+  if (file.size() < 12) return damaged("cut short: the header is not whole");
   const auto byte = [&](std::size_t i) {
     return static_cast<std::size_t>(static_cast<unsigned char>(file[i]));
   };
   if (byte(6) < 1 || byte(6) > 3 || byte(7) != 0) {
-    return corrupt(fmt::format("version {}.{}; 1.0, 2.0 and 3.0 are known",
+    return damaged(fmt::format("version {}.{}; 1.0, 2.0 and 3.0 are known",
                                byte(6), byte(7)));
   }
   std::size_t begin = 10;
@@ -255,11 +252,11 @@ Result<std::string_view> find_dict(std::string_view file) {
     length |= byte(10) << 16 | byte(11) << 24;
   }
   if (length > kMostHeaderBytes) {
-    return corrupt(fmt::format("the header claims {} bytes, more than {}",
+    return damaged(fmt::format("the header claims {} bytes, more than {}",
                                length, kMostHeaderBytes));
   }
   if (length > file.size() - begin) {
-    return corrupt("cut short: the header is not whole");
+    return damaged("cut short: the header is not whole");
   }
   return file.substr(begin, length);
 }

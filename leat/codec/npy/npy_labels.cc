@@ -1,11 +1,12 @@
 #include "leat/codec/npy/npy_labels.h"
 
-#include <fmt/format.h>
-
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
+#include "leat/base/errors.h"
+#include "leat/codec/image_codecs.h"
 #include "leat/codec/npy/npy_header.h"
 
 namespace leat {
@@ -27,13 +28,12 @@ struct Pixel {
 
 template <class Number>
 Error no_label(Number number, Pixel pixel) {
-  return Error(
-      ErrorCode::kCorrupt,
-      fmt::format("npy: {} at row {}, column {} is no label of a mask, which "
-                  "are 0 to 255: save pixels that do not count as 255; to have "
-                  "other numbers, read the array with LoadNpy and move it in a "
-                  "Python(fields=...) that has the picture, too",
-                  +number, pixel.row, pixel.column));
+  return corrupt(
+      "npy: {} at row {}, column {} is no label of a mask, which are 0 to 255: "
+      "save pixels that do not count as 255; to have other numbers, read the "
+      "array with LoadNpy and move it in a Python(fields=...) that has the "
+      "picture, too",
+      +number, pixel.row, pixel.column);
 }
 
 /// A row of `width` numbers.
@@ -110,38 +110,49 @@ class NpyLabelReader final : public ImageReader {
   std::uint32_t next_row_ = 0;
 };
 
+bool is_npy(std::string_view encoded) {
+  return encoded.starts_with("\x93NUMPY");
+}
+
 }  // namespace
 
 Result<ClaimedImage> read_npy_labels_header(
     std::span<const std::byte> encoded) {
   LEAT_TRY(const NpyHeader array, read_npy_header(encoded));
   if (array.shape.size() != 2) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("npy: an array of {} dimensions is no mask, which "
-                             "has a height and a width",
-                             array.shape.size()));
+    return invalid(
+        "npy: an array of {} dimensions is no mask, which has a height and a "
+        "width",
+        array.shape.size());
   }
   if (!are_whole_numbers(array.kind)) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "npy: a mask's labels are whole numbers, and these have "
-                 "fractions; save array.astype(\"uint8\")");
+    return invalid(
+        "npy: a mask's labels are whole numbers, and these have fractions; "
+        "save array.astype(\"uint8\")");
   }
   const std::int64_t height = array.shape[0];
   const std::int64_t width = array.shape[1];
   if (height == 0 || width == 0 || height > kMostSide || width > kMostSide) {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("npy: a mask of {} x {} pixels", width, height));
+    return corrupt("npy: a mask of {} x {} pixels", width, height);
   }
   ClaimedImage claimed;
-  claimed.header.format = ImageFormat::kNpy;
   claimed.header.width = static_cast<std::uint32_t>(width);
   claimed.header.height = static_cast<std::uint32_t>(height);
   claimed.header.is_grey = true;
+  claimed.header.may_hold_labels = true;
   return claimed;
 }
 
 std::unique_ptr<ImageReader> make_npy_label_reader() {
   return std::make_unique<NpyLabelReader>();
 }
+
+constinit const ImageCodec kNpyLabelCodec = {
+    .name = ".npy",
+    .endings = {},
+    .recognizes = is_npy,
+    .read_header = read_npy_labels_header,
+    .make_reader = make_npy_label_reader,
+    .has_pictures = false};
 
 }  // namespace leat

@@ -71,7 +71,7 @@ TYPED_TEST(NpyLabelsTypeTest, ReadsTheRectangleThatIsWanted) {
 
   const auto header = read_image_header(as_bytes(mask));
   ASSERT_TRUE(header) << header.error().message();
-  EXPECT_EQ(header->format, ImageFormat::kNpy);
+  EXPECT_EQ(name_of(*header->codec), ".npy");
   EXPECT_EQ(header->width, 4u);
   EXPECT_EQ(header->height, 3u);
   const auto labels = labels_of(mask, {2, 1, 2, 2});

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/codec/image/exif.h"
 
 namespace leat {
@@ -62,10 +63,10 @@ Result<ClaimedImage> read_png_header(std::span<const std::byte> encoded) {
   Chunk chunk;
   if (!take_chunk(rest, chunk) || chunk.type != "IHDR" ||
       chunk.content.size() != 13) {
-    return Error(ErrorCode::kCorrupt, "PNG has no header, or half of one");
+    return corrupt("PNG has no header, or half of one");
   }
   ClaimedImage image;
-  image.header.format = ImageFormat::kPng;
+  image.header.may_hold_labels = true;
   image.header.width = u32_at(chunk.content, 0);
   image.header.height = u32_at(chunk.content, 4);
   const auto depth = static_cast<std::uint8_t>(chunk.content[8]);
@@ -80,7 +81,7 @@ Result<ClaimedImage> read_png_header(std::span<const std::byte> encoded) {
                                  (depth == 16 ? 2 : 1);
   }
   if (image.header.width == 0 || image.header.height == 0) {
-    return Error(ErrorCode::kCorrupt, "PNG has no size");
+    return corrupt("PNG has no size");
   }
 
   std::uint64_t deflated_bytes = 0;

@@ -1,12 +1,14 @@
 #include "leat/codec/png/png_reader.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/codec/image/grey.h"
+#include "leat/codec/image_codecs.h"
+#include "leat/codec/png/png_header.h"
 #include "leat/codec/png/png_shim.h"
 
 namespace leat {
@@ -38,7 +40,7 @@ class PngReader final : public ImageReader {
         png_get_image_height(shim_.png, shim_.info) != header.height ||
         row_bytes_ != row_bytes ||
         (!to_grey_ && channels != channels_of(request.mode))) {
-      return Error(ErrorCode::kCorrupt, "PNG has a header that changes");
+      return corrupt("PNG has a header that changes");
     }
     row_.resize(row_bytes_);
     next_row_ = request.wanted.y;
@@ -83,17 +85,16 @@ class PngReader final : public ImageReader {
   Result<void> check_labels() const {
     const png_byte colour = png_get_color_type(shim_.png, shim_.info);
     if (shim_.stored_depth == 16) {
-      return Error(ErrorCode::kCorrupt,
-                   "PNG has 16 bits a pixel, and labels have at most 8");
+      return corrupt("PNG has 16 bits a pixel, and labels have at most 8");
     }
     if ((colour & PNG_COLOR_MASK_COLOR) == 0 ||
         (colour & PNG_COLOR_MASK_PALETTE) != 0) {
       return {};
     }
-    return Error(ErrorCode::kCorrupt,
-                 "PNG holds colours and no labels: a mask is grey, or has a "
-                 "palette; decode it as an image, and turn its colours into "
-                 "numbers in a function");
+    return corrupt(
+        "PNG holds colours and no labels: a mask is grey, or has a palette; "
+        "decode it as an image, and turn its colours into numbers in a "
+        "function");
   }
 
   Result<void> skip_to(std::uint32_t row, std::uint32_t height) {
@@ -125,9 +126,7 @@ class PngReader final : public ImageReader {
     return {};
   }
 
-  Error failure() const {
-    return Error(ErrorCode::kCorrupt, fmt::format("PNG: {}", shim_.message));
-  }
+  Error failure() const { return corrupt("PNG: {}", shim_.message); }
 
   PngShim shim_{};
   bool to_grey_ = false;
@@ -138,10 +137,24 @@ class PngReader final : public ImageReader {
   Buffer whole_;                   // An interlaced image.
 };
 
+constexpr std::string_view kEndings[] = {"png"};
+
+bool is_png(std::string_view encoded) {
+  return encoded.starts_with("\x89PNG\r\n\x1a\n");
+}
+
 }  // namespace
 
 std::unique_ptr<ImageReader> make_png_reader() {
   return std::make_unique<PngReader>();
 }
+
+constinit const ImageCodec kPngCodec = {
+    .name = "PNG",
+    .endings = kEndings,
+    .recognizes = is_png,
+    .read_header = read_png_header,
+    .make_reader = make_png_reader,
+    .stored_lighter = "in one pass, not interlaced"};
 
 }  // namespace leat

@@ -1,12 +1,11 @@
 #include "leat/codec/tar/tar_header.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/base/text.h"
 
 namespace leat {
@@ -75,10 +74,6 @@ bool checksum_matches(std::span<const std::byte> block) {
   return *said == sum || static_cast<std::int64_t>(*said) == signed_sum;
 }
 
-Error corrupt(std::string message) {
-  return Error(ErrorCode::kCorrupt, std::move(message));
-}
-
 }  // namespace
 
 bool is_zero_block(std::span<const std::byte> block) {
@@ -144,9 +139,8 @@ Result<void> parse_pax(std::string_view body, PaxRecords& records) {
 Result<void> check_member_name(std::string_view name) {
   const auto refuse = [&](std::string_view why) {
     return corrupt(
-        fmt::format("member '{}' {}: pack the archive again with names below "
-                    "its folder",
-                    name.substr(0, 200), why));
+        "member '{}' {}: pack the archive again with names below its folder",
+        name.substr(0, 200), why);
   };
   if (name.find('\0') != std::string_view::npos) {
     return refuse("has a NUL in its name");

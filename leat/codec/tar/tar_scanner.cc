@@ -12,6 +12,7 @@
 
 #include "leat/base/buffer.h"
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
@@ -38,14 +39,6 @@ std::optional<std::string_view> known_compression(
   return std::nullopt;
 }
 
-Error corrupt(std::string message) {
-  return Error(ErrorCode::kCorrupt, std::move(message));
-}
-
-Error unsupported(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 }  // namespace
 
 Error TarScanner::at_next(Error error) const {
@@ -68,10 +61,10 @@ Result<void> TarScanner::feed(std::span<const std::byte> bytes,
   while (!is_done_) {
     const std::uint64_t left = archive_bytes_ - next_;
     if (left < kTarBlockBytes) {
-      return at_next(corrupt(fmt::format(
-          "the archive is cut short: {} bytes are left where a header or the "
-          "end should be",
-          left)));
+      return at_next(
+          corrupt("the archive is cut short: {} bytes are left where a header "
+                  "or the end should be",
+                  left));
     }
     if (next_ - begin >= bytes.size()) return {};
     const auto rest = bytes.subspan(next_ - begin);
@@ -91,10 +84,10 @@ Result<void> TarScanner::take_header(std::span<const std::byte> rest,
   Result<TarHeader> header = parse_tar_header(block);
   if (!header) {
     if (const auto name = known_compression(block); name && next_ == 0) {
-      return unsupported(fmt::format(
+      return invalid(
           "the archive is compressed ({}), so no member can be read alone: "
           "store it uncompressed",
-          *name));
+          *name);
     }
     return std::move(header).error();
   }
@@ -106,9 +99,9 @@ Result<void> TarScanner::take_header(std::span<const std::byte> rest,
     case 'K':
       return take_extended(*header, rest);
     case 'S':
-      return unsupported("a sparse member: pack the archive without --sparse");
+      return invalid("a sparse member: pack the archive without --sparse");
     case 'M':
-      return unsupported("a part of a multi-volume archive");
+      return invalid("a part of a multi-volume archive");
     default:
       return take_member(*std::move(header), members);
   }
@@ -132,7 +125,7 @@ Result<void> TarScanner::take_zero_block(std::span<const std::byte> rest) {
 Result<void> TarScanner::take_extended(const TarHeader& header,
                                        std::span<const std::byte> rest) {
   if (header.size_bytes > kMostExtended) {
-    return corrupt(fmt::format("a header of {} bytes", header.size_bytes));
+    return corrupt("a header of {} bytes", header.size_bytes);
   }
   const std::uint64_t whole = kTarBlockBytes + rounded_up(header.size_bytes);
   if (whole > archive_bytes_ - next_) {
@@ -164,7 +157,7 @@ Result<void> TarScanner::take_member(const TarHeader& header,
                                      std::vector<Member>& members) {
   const Pending pending = std::exchange(pending_, {});
   if (pending.pax.is_sparse || globals_.is_sparse) {
-    return unsupported("a sparse member: pack the archive without --sparse");
+    return invalid("a sparse member: pack the archive without --sparse");
   }
   const auto first_of = [](auto first, auto second, auto third) {
     return first ? *first : second ? *second : third;
@@ -181,9 +174,9 @@ Result<void> TarScanner::take_member(const TarHeader& header,
   }
   const std::uint64_t offset = next_ + kTarBlockBytes;
   if (size_bytes > archive_bytes_ - offset) {
-    return corrupt(fmt::format(
+    return corrupt(
         "the archive is cut short: member '{}' has {} bytes and {} are left",
-        name.substr(0, 200), size_bytes, archive_bytes_ - offset));
+        name.substr(0, 200), size_bytes, archive_bytes_ - offset);
   }
   const bool is_file =
       header.type == '0' || header.type == '\0' || header.type == '7';

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
@@ -37,12 +38,10 @@ Result<T> parse_number(std::span<const std::byte> bytes, std::string_view what,
   // "nan(text)" is C's, and nobody means it.
   if (at != end || text.empty() || text.back() == ')' ||
       failed == std::errc::invalid_argument) {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("{} is no {}", quoted(bytes), what));
+    return corrupt("{} is no {}", quoted(bytes), what);
   }
   if (failed == std::errc::result_out_of_range) {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("{} is beyond {}", quoted(bytes), range));
+    return corrupt("{} is beyond {}", quoted(bytes), range);
   }
   return value;
 }

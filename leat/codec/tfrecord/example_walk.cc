@@ -12,6 +12,7 @@
 
 #include "leat/base/buffer.h"
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/codec/text/text.h"
 #include "leat/codec/tfrecord/wire.h"
 
@@ -41,7 +42,7 @@ void ExampleWalk::start(std::uint64_t begin, std::uint64_t end) {
 }
 
 Error ExampleWalk::at_next(std::string_view why) const {
-  return Error(ErrorCode::kCorrupt, fmt::format("at byte {}: {}", next_, why));
+  return corrupt("at byte {}: {}", next_, why);
 }
 
 Result<std::uint64_t> ExampleWalk::walk(std::span<const std::byte> bytes) {

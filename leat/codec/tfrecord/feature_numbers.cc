@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/codec/tfrecord/example_walk.h"
 #include "leat/codec/tfrecord/wire.h"
 
@@ -17,8 +18,7 @@ static_assert(std::endian::native == std::endian::little,
               "floats are little-endian, and are copied");
 
 Error no_numbers(std::string why) {
-  return Error(ErrorCode::kCorrupt,
-               "no tf.train.Feature of numbers: " + std::move(why));
+  return corrupt("no tf.train.Feature of numbers: " + std::move(why));
 }
 
 /// Takes a length and so many bytes off the front; nullopt: they are not there.

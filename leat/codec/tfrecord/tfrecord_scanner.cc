@@ -14,6 +14,7 @@
 
 #include "leat/base/buffer.h"
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/base/hash.h"
 
 namespace leat {
@@ -35,14 +36,6 @@ Number number_at(std::span<const std::byte> bytes) {
 
 std::uint32_t masked(std::uint32_t crc) {
   return std::rotr(crc, 15) + 0xa282ead8U;
-}
-
-Error corrupt(std::string message) {
-  return Error(ErrorCode::kCorrupt, std::move(message));
-}
-
-Error unsupported(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
 }
 
 /// The name of what these first bytes are instead, if known: TensorFlow writes
@@ -107,16 +100,16 @@ Result<bool> TfrecordScanner::take_head(std::span<const std::byte> rest) {
   if (is_cut || tfrecord_crc(rest.first(kLengthBytes)) !=
                     number_at<std::uint32_t>(rest.subspan(kLengthBytes))) {
     if (const auto name = compression_of(rest); name && next_ == 0) {
-      return unsupported(fmt::format(
+      return invalid(
           "the file is compressed ({}), so no record can be read alone: write "
           "it without compression",
-          *name));
+          *name);
     }
     if (is_cut) {
-      return corrupt(fmt::format(
+      return corrupt(
           "the file is cut short: {} bytes are left, and a record begins with "
           "{}",
-          left, kHeadBytes));
+          left, kHeadBytes);
     }
     return corrupt(
         "the CRC of its length does not match: the file is damaged, or no "
@@ -125,9 +118,8 @@ Result<bool> TfrecordScanner::take_head(std::span<const std::byte> rest) {
   const auto length = number_at<std::uint64_t>(rest);
   // Written so that a huge length cannot wrap around.
   if (left - kHeadBytes < kCrcBytes || length > left - kHeadBytes - kCrcBytes) {
-    return corrupt(
-        fmt::format("the file is cut short: it has {} bytes, and {} are left",
-                    length, left - kHeadBytes));
+    return corrupt("the file is cut short: it has {} bytes, and {} are left",
+                   length, left - kHeadBytes);
   }
   next_ += kHeadBytes;
   payload_ = {next_, length};
@@ -158,9 +150,9 @@ Result<bool> TfrecordScanner::take_foot(std::span<const std::byte> rest,
                                         std::vector<Member>& members) {
   if (rest.size() < kCrcBytes) return false;
   if (masked(crc_) != number_at<std::uint32_t>(rest)) {
-    return corrupt(fmt::format(
+    return corrupt(
         "the CRC of its {} bytes does not match: the file is damaged",
-        payload_.size_bytes));
+        payload_.size_bytes);
   }
   LEAT_TRY_VOID(settle_form());
   LEAT_TRY_VOID(add_members(members));
@@ -207,18 +199,18 @@ Result<void> TfrecordScanner::check_kind(const FoundFeature& feature) {
   const auto found = kinds_.find(feature.name);
   if (found == kinds_.end()) {
     if (kinds_.size() == kMostNames) {
-      return unsupported(fmt::format(
+      return invalid(
           "more than {} features of different names in one file: store what "
           "varies as a list",
-          kMostNames));
+          kMostNames);
     }
     kinds_.emplace(feature.name, feature.kind);
     return {};
   }
   if (found->second == feature.kind) return {};
-  return corrupt(fmt::format(
-      "feature '{}' is of kind {}, and of kind {} before", feature.name,
-      to_string(feature.kind), to_string(found->second)));
+  return corrupt("feature '{}' is of kind {}, and of kind {} before",
+                 feature.name, to_string(feature.kind),
+                 to_string(found->second));
 }
 
 }  // namespace leat

@@ -8,6 +8,8 @@
 
 #include <optional>
 
+#include "leat/base/errors.h"
+
 namespace leat {
 namespace {
 
@@ -157,19 +159,18 @@ std::string fault_of(const Directory& first, std::uint64_t encoded_bytes) {
 Result<ClaimedImage> read_tiff_header(std::span<const std::byte> encoded) {
   TiffBytes bytes(encoded);
   if (bytes.u16(2) != kClassic) {
-    return Error(ErrorCode::kCorrupt,
-                 "this is a BigTIFF, and TIFFs of less than 4 GiB are read");
+    return corrupt("this is a BigTIFF, and TIFFs of less than 4 GiB are read");
   }
   const Directory first = directory_at(bytes, bytes.u32(4));
   if (bytes.is_short() || first.width == 0 || first.height == 0) {
-    return Error(ErrorCode::kCorrupt, "TIFF has no directory, or half of one");
+    return corrupt("TIFF has no directory, or half of one");
   }
   ClaimedImage image;
-  image.header.format = ImageFormat::kTiff;
   image.header.width = first.width;
   image.header.height = first.height;
   image.header.depth = first.bits == 16 ? 16 : 8;
   image.header.is_grey = first.samples == 1;
+  image.header.may_hold_labels = image.header.is_grey;
   if (first.orientation >= 1 && first.orientation <= 8) {
     image.header.orientation = static_cast<std::uint8_t>(first.orientation);
   }

@@ -1,16 +1,19 @@
 #include "leat/codec/tiff/tiff_reader.h"
 
-#include <fmt/format.h>
 #include <tiffio.h>
 
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/codec/image/grey.h"
+#include "leat/codec/image_codecs.h"
+#include "leat/codec/tiff/tiff_header.h"
 
 namespace leat {
 namespace {
@@ -103,8 +106,7 @@ class TiffReader final : public ImageReader {
     const std::size_t needed = std::size_t{width_} * samples_ * (bits_ / 8);
     if (row_bytes_ < needed) return changed();
     if (mode_ == PixelMode::kLabels && bits_ != 8) {
-      return Error(ErrorCode::kCorrupt,
-                   "TIFF has 16 bits a pixel, and labels have at most 8");
+      return corrupt("TIFF has 16 bits a pixel, and labels have at most 8");
     }
     block_.resize(is_tiled_ ? row_bytes_ * tile_height_ : row_bytes_);
     LEAT_TRY_VOID(skip_to(request.wanted.y));
@@ -170,10 +172,8 @@ class TiffReader final : public ImageReader {
     if (width == 0 || height == 0 || width > std::max(width_, kUsualTileSide) ||
         height > std::max(height_, kUsualTileSide) ||
         tile_row != std::uint64_t{width} * samples_ * (bits_ / 8)) {
-      return Error(ErrorCode::kCorrupt,
-                   fmt::format("TIFF: tiles of {} x {} pixels, of a picture of "
-                               "{} x {}",
-                               width, height, width_, height_));
+      return corrupt("TIFF: tiles of {} x {} pixels, of a picture of {} x {}",
+                     width, height, width_, height_);
     }
     tile_width_ = width;
     tile_height_ = height;
@@ -181,8 +181,7 @@ class TiffReader final : public ImageReader {
     const std::uint64_t block_bytes = row_bytes_ * height;
     if (block_bytes > static_cast<std::uint64_t>(kMostBytes) ||
         block_bytes > file_.bytes.size() * kMostGrowth) {
-      return Error(ErrorCode::kCorrupt,
-                   "TIFF claims larger tiles than its bytes can hold");
+      return corrupt("TIFF claims larger tiles than its bytes can hold");
     }
     tile_.resize(tile_row * height);
     return {};
@@ -270,13 +269,9 @@ class TiffReader final : public ImageReader {
     }
   }
 
-  static Error changed() {
-    return Error(ErrorCode::kCorrupt, "TIFF has a header that changes");
-  }
+  static Error changed() { return corrupt("TIFF has a header that changes"); }
 
-  Error failure() const {
-    return Error(ErrorCode::kCorrupt, fmt::format("TIFF: {}", file_.message));
-  }
+  Error failure() const { return corrupt("TIFF: {}", file_.message); }
 
   TiffFile file_;
   PixelMode mode_ = PixelMode::kRgb;
@@ -295,10 +290,26 @@ class TiffReader final : public ImageReader {
   std::unique_ptr<TIFF, CloseTiff> tiff_;
 };
 
+constexpr std::string_view kEndings[] = {"tif", "tiff"};
+
+/// Also BigTIFFs, so that they are refused by name.
+bool is_tiff(std::string_view encoded) {
+  return encoded.starts_with(std::string_view("II*\0", 4)) ||
+         encoded.starts_with(std::string_view("MM\0*", 4)) ||
+         encoded.starts_with(std::string_view("II+\0", 4)) ||
+         encoded.starts_with(std::string_view("MM\0+", 4));
+}
+
 }  // namespace
 
 std::unique_ptr<ImageReader> make_tiff_reader() {
   return std::make_unique<TiffReader>();
 }
+
+constinit const ImageCodec kTiffCodec = {.name = "TIFF",
+                                         .endings = kEndings,
+                                         .recognizes = is_tiff,
+                                         .read_header = read_tiff_header,
+                                         .make_reader = make_tiff_reader};
 
 }  // namespace leat

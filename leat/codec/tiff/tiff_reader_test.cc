@@ -126,7 +126,7 @@ TEST(TiffReaderTest, TellsDepthAndOrientation) {
   const auto header = read_image_header(
       as_bytes(encode_tiff(picture(9, 7, 1), {.depth = 16, .orientation = 6})));
   ASSERT_TRUE(header) << header.error().message();
-  EXPECT_EQ(header->format, ImageFormat::kTiff);
+  EXPECT_EQ(name_of(*header->codec), "TIFF");
   EXPECT_EQ(header->width, 9u);
   EXPECT_EQ(header->height, 7u);
   EXPECT_EQ(header->depth, 16);

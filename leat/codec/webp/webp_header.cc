@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/codec/image/exif.h"
 
 namespace leat {
@@ -80,21 +81,20 @@ Result<void> check_first_frame(std::string_view file,
                                const WebPBitstreamFeatures& canvas) {
   const std::string_view frame = first_frame(file);
   if (frame.empty()) {
-    return Error(ErrorCode::kCorrupt, "WebP is an animation without a picture");
+    return corrupt("WebP is an animation without a picture");
   }
   const std::span<const std::byte> still =
       as_bytes(frame.substr(kFrameHeaderBytes));
   WebPBitstreamFeatures features;
   if (WebPGetFeatures(reinterpret_cast<const std::uint8_t*>(still.data()),
                       still.size(), &features) != VP8_STATUS_OK) {
-    return Error(ErrorCode::kCorrupt,
-                 "WebP is an animation whose first picture has no header");
+    return corrupt("WebP is an animation whose first picture has no header");
   }
   if (number_at(frame, 0, 3) != 0 || number_at(frame, 3, 3) != 0 ||
       features.width != canvas.width || features.height != canvas.height) {
-    return Error(ErrorCode::kCorrupt,
-                 "WebP is an animation whose first picture covers a part of it "
-                 "only; store the picture that you want of it");
+    return corrupt(
+        "WebP is an animation whose first picture covers a part of it only; "
+        "store the picture that you want of it");
   }
   return {};
 }
@@ -105,10 +105,9 @@ Result<ClaimedImage> read_webp_header(std::span<const std::byte> encoded) {
   WebPBitstreamFeatures features;
   if (WebPGetFeatures(reinterpret_cast<const std::uint8_t*>(encoded.data()),
                       encoded.size(), &features) != VP8_STATUS_OK) {
-    return Error(ErrorCode::kCorrupt, "WebP has no header, or half of one");
+    return corrupt("WebP has no header, or half of one");
   }
   ClaimedImage image;
-  image.header.format = ImageFormat::kWebp;
   image.header.width = static_cast<std::uint32_t>(features.width);
   image.header.height = static_cast<std::uint32_t>(features.height);
   // Ours are 3 bytes a pixel; libwebp has 4 of its own for a lossless picture,

@@ -7,14 +7,16 @@
 
 #include "leat/codec/webp/webp_reader.h"
 
-#include <fmt/format.h>
 #include <webp/decode.h>
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/codec/image/grey.h"
+#include "leat/codec/image_codecs.h"
 #include "leat/codec/webp/webp_header.h"
 
 namespace leat {
@@ -83,8 +85,7 @@ class WebpReader final : public ImageReader {
                    still.size(), &config);
     WebPFreeDecBuffer(&config.output);
     if (status != VP8_STATUS_OK) {
-      return Error(ErrorCode::kCorrupt,
-                   fmt::format("WebP: {}", reason_of(status)));
+      return corrupt("WebP: {}", reason_of(status));
     }
     return Rect{x.first, wanted.y, x.count, wanted.height};
   }
@@ -116,10 +117,23 @@ class WebpReader final : public ImageReader {
   Buffer pixels_;
 };
 
+constexpr std::string_view kEndings[] = {"webp"};
+
+bool is_webp(std::string_view encoded) {
+  return encoded.starts_with("RIFF") && encoded.size() >= 12 &&
+         encoded.substr(8, 4) == "WEBP";
+}
+
 }  // namespace
 
 std::unique_ptr<ImageReader> make_webp_reader() {
   return std::make_unique<WebpReader>();
 }
+
+constinit const ImageCodec kWebpCodec = {.name = "WebP",
+                                         .endings = kEndings,
+                                         .recognizes = is_webp,
+                                         .read_header = read_webp_header,
+                                         .make_reader = make_webp_reader};
 
 }  // namespace leat

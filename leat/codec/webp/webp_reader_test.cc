@@ -119,7 +119,7 @@ TEST(WebpHeaderTest, KnowsSizeAndOrientation) {
   const std::string plain = encode_webp(picture(33, 17));
   const auto header = read_image_header(as_bytes(plain));
   ASSERT_TRUE(header) << header.error().message();
-  EXPECT_EQ(header->format, ImageFormat::kWebp);
+  EXPECT_EQ(name_of(*header->codec), "WebP");
   EXPECT_EQ(header->width, 33u);
   EXPECT_EQ(header->height, 17u);
   EXPECT_EQ(header->orientation, 1);

@@ -255,12 +255,12 @@ std::vector<StepWait> Account::take_waits() {
   return waits;
 }
 
-void Account::add_to(LoaderRates& rates) {
+void Account::add_to(LoaderTotals& totals) {
   const MutexLock lock(mutex_);
-  rates.reads = reads_over_ = std::max(reads_over_, rates.reads);
-  rates.training = training_;
-  if (waiting_since_) rates.waiting = SteadyClock().now() - *waiting_since_;
-  epochs_.add_to(rates);
+  totals.reads = reads_over_ = std::max(reads_over_, totals.reads);
+  totals.training = training_;
+  if (waiting_since_) totals.waiting = SteadyClock().now() - *waiting_since_;
+  epochs_.add_to(totals);
 }
 
 }  // namespace leat

@@ -12,8 +12,8 @@
 #include "leat/base/mutex.h"
 #include "leat/engine/loader/kept_epochs.h"
 #include "leat/engine/loader/step_trace.h"
-#include "leat/engine/loader_rates.h"
 #include "leat/engine/loader_stats.h"
+#include "leat/engine/loader_totals.h"
 #include "leat/engine/rank_limits.h"
 #include "leat/metrics/metrics.h"
 #include "leat/metrics/rolling_stalls.h"
@@ -80,7 +80,7 @@ class Account {
   RecentStalls recent() const;
   std::vector<StepWait> take_waits();
   /// Adds the counts since the loader was opened; `reads` never shrinks.
-  void add_to(LoaderRates& rates);
+  void add_to(LoaderTotals& totals);
 
  private:
   void count_wait(TimePoint now, const StallTimes& times) LEAT_REQUIRES(mutex_);

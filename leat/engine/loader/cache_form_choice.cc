@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/cache/cached_store.h"
 #include "leat/cache/segment_format.h"
 #include "leat/runtime/log.h"
@@ -23,10 +24,6 @@ constexpr double kWriteBytesPerSecond = 2e9;
 
 double cost_of(double bytes) {
   return static_cast<double>(record_cost(static_cast<std::uint64_t>(bytes)));
-}
-
-Error refuse(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
 }
 
 }  // namespace
@@ -49,13 +46,13 @@ Result<void> CacheFormChoice::open(const std::vector<DeliveredField>& fields,
   const bool is_for = DecodedForm::is_for(fields);
   LEAT_CHECK(cache->form.has_value());
   if (cache->form == CacheForm::kDecoded && !is_for) {
-    return refuse(
+    return invalid(
         "the cache's form is decoded, but no field begins with decode_image, "
         "or one shares its column with a field that is cut elsewhere; only "
         "pictures are kept decoded: leave form= out");
   }
   if (cache->form == CacheForm::kDecoded && records == nullptr) {
-    return refuse(
+    return invalid(
         "the cache's form is decoded, but there are only peers, which keep "
         "bytes; give ram= or disk=");
   }
@@ -83,14 +80,14 @@ Result<void> CacheFormChoice::open(const std::vector<DeliveredField>& fields,
 
 /// The part of the tiers' limit that this job may use: less under an agent, or
 /// where others write to the same folder.
-double CacheFormChoice::cache_bytes_of_job(const LoaderRates& rates) const {
+double CacheFormChoice::cache_bytes_of_job(const LoaderTotals& totals) const {
   const auto limit = static_cast<double>(opened_.cache_bytes);
   const auto most = static_cast<double>(opened_.tiers.ram_bytes.value_or(0) +
                                         opened_.tiers.disk_bytes.value_or(0));
   // A shared cache also serves this job the records of others.
   if (most == 0 || !opened_.shared_cache.empty()) return limit;
   const auto allowed_now =
-      static_cast<double>(rates.ram_allowed_bytes + rates.disk_allowed_bytes);
+      static_cast<double>(totals.ram_allowed_bytes + totals.disk_allowed_bytes);
   return limit * std::min(1.0, allowed_now / most);
 }
 
@@ -108,14 +105,14 @@ void CacheFormChoice::choose_by(const DecodedForm::Findings& found) {
   if (decision.after != 0) decoded->keep_share(decision.after);
 }
 
-/// The measured costs, as bytes of a tier; `rates` give the cost of
+/// The measured costs, as bytes of a tier; `totals` give the cost of
 /// fetching.
 FormCosts CacheFormChoice::costs_by(const DecodedForm::Findings& found,
-                                    const LoaderRates& rates) const {
+                                    const LoaderTotals& totals) const {
   FormCosts costs = found.costs;
-  if (rates.read_bytes != 0) {  // Otherwise nothing has been fetched so far.
+  if (totals.read_bytes != 0) {  // Otherwise nothing has been fetched so far.
     costs.fetch_seconds =
-        to_seconds(rates.read_time) / static_cast<double>(rates.read_bytes) *
+        to_seconds(totals.read_time) / static_cast<double>(totals.read_bytes) *
         costs.encoded_bytes / static_cast<double>(control_.usual().in_flight);
   }
   costs.before_seconds += costs.decoded_bytes / kWriteBytesPerSecond;
@@ -136,9 +133,9 @@ CacheFormChoice::Chosen CacheFormChoice::chosen_by(
                     found.tried, found.with_record);
     return taken;
   }
-  LoaderRates rates;
-  add_counts(*opened_.metrics, rates);
-  const FormCosts costs = costs_by(found, rates);
+  LoaderTotals totals;
+  add_counts(*opened_.metrics, totals);
+  const FormCosts costs = costs_by(found, totals);
   // Shards that are still being indexed are assumed to have similar samples.
   const std::uint64_t samples = samples_.value_or(
       static_cast<std::uint64_t>(static_cast<double>(job_.data_bytes) /
@@ -147,7 +144,7 @@ CacheFormChoice::Chosen CacheFormChoice::chosen_by(
   const auto& epochs = job_.options.epochs;
   const FormLimits limits = {
       .samples = samples * decoded_->columns(),
-      .cache_bytes = cache_bytes_of_job(rates),
+      .cache_bytes = cache_bytes_of_job(totals),
       .cores = std::min(static_cast<double>(*control_.most().threads),
                         static_cast<double>(usual.cores) / usual.local_ranks),
       .hit_bytes_per_second = job_.options.cache->disk.empty()
@@ -194,7 +191,7 @@ std::optional<Decision> CacheFormChoice::decision() const {
 
 /// Further samples of `decoded_` are assumed to be as long, and to take as
 /// long. Fields that are kept as bytes beside decoded ones are left out.
-void CacheFormChoice::add_to(LoaderRates& rates) const {
+void CacheFormChoice::add_to(LoaderTotals& totals) const {
   const MutexLock lock(mutex_);
   const Metrics& metrics = *opened_.metrics;
   const auto sum_of = [&](Metric which) {
@@ -206,12 +203,12 @@ void CacheFormChoice::add_to(LoaderRates& rates) const {
   if (part == 0) return;
   const auto columns = static_cast<double>(decoded_->columns());
   const auto samples = static_cast<double>(*samples_);
-  rates.kept_bytes =
+  totals.kept_bytes =
       part * columns * sum_of(Metric::kPipelineRecordBytes) / records +
       (1 - part) * static_cast<double>(job_.data_bytes) / samples;
-  rates.saved_seconds = 1e-9 * part * columns *
-                        sum_of(Metric::kPipelineRecordNanoseconds) / records;
-  rates.decoded_hits = sum_of(Metric::kCacheDecodedHits) / (part * columns);
+  totals.saved_seconds = 1e-9 * part * columns *
+                         sum_of(Metric::kPipelineRecordNanoseconds) / records;
+  totals.decoded_hits = sum_of(Metric::kCacheDecodedHits) / (part * columns);
 }
 
 }  // namespace leat

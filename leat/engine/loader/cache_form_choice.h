@@ -38,8 +38,8 @@ class CacheFormChoice {
   void judge(const EpochStats& at);
   /// Set once measurements have led to a choice, even to keep the usual form.
   std::optional<Decision> decision() const;
-  /// Adds a sample's cache room and its savings. `rates` has its counts.
-  void add_to(LoaderRates& rates) const;
+  /// Adds a sample's cache room and its savings. `totals` has its counts.
+  void add_to(LoaderTotals& totals) const;
 
  private:
   struct Chosen {
@@ -54,8 +54,8 @@ class CacheFormChoice {
   Chosen chosen_by(const DecodedForm::Findings& found) const
       LEAT_REQUIRES(mutex_);
   FormCosts costs_by(const DecodedForm::Findings& found,
-                     const LoaderRates& rates) const;
-  double cache_bytes_of_job(const LoaderRates& rates) const;
+                     const LoaderTotals& totals) const;
+  double cache_bytes_of_job(const LoaderTotals& totals) const;
 
   const Job& job_;
   const Opened& opened_;

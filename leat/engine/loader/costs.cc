@@ -31,12 +31,12 @@ std::string LoaderCosts::ledger() {
   return to_json(counts, pricing_);
 }
 
-void LoaderCosts::add_to(LoaderRates& rates) {
+void LoaderCosts::add_to(LoaderTotals& totals) {
   const LedgerCounts counts = counts_of(metrics_, local_ranks_);
-  rates.gets = static_cast<std::uint64_t>(counts.usage.gets);
-  rates.lists = static_cast<std::uint64_t>(counts.usage.lists);
-  rates.read_bytes = static_cast<std::uint64_t>(counts.usage.get_bytes);
-  rates.dollars = dollars_of(counts, pricing_);
+  totals.gets = static_cast<std::uint64_t>(counts.usage.gets);
+  totals.lists = static_cast<std::uint64_t>(counts.usage.lists);
+  totals.read_bytes = static_cast<std::uint64_t>(counts.usage.get_bytes);
+  totals.dollars = dollars_of(counts, pricing_);
 }
 
 }  // namespace leat

@@ -8,7 +8,7 @@
 #include "leat/base/env.h"
 #include "leat/base/result.h"
 #include "leat/engine/ledger.h"
-#include "leat/engine/loader_rates.h"
+#include "leat/engine/loader_totals.h"
 #include "leat/metrics/metrics.h"
 
 namespace leat {
@@ -29,7 +29,7 @@ class LoaderCosts {
   /// As to_json(LedgerCounts).
   std::string ledger();
   /// Fills in requests and dollars.
-  void add_to(LoaderRates& rates);
+  void add_to(LoaderTotals& totals);
   /// Reads the meters if that was long ago, since they overflow.
   void keep_energy(TimePoint now) { energy_.keep(now); }
 

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/units.h"
 #include "leat/engine/read_sizes.h"
 #include "leat/plan/wait_model.h"
@@ -18,10 +19,6 @@ namespace leat {
 namespace {
 
 constexpr std::uint64_t kMostChosenMemory = 2 * kGiB;
-
-Error refuse(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
 
 Tail tail_of(const LoaderOptions& options) {
   if (options.pad) return Tail::kPad;
@@ -106,7 +103,7 @@ bool Job::reads_pieces(Layout layout) const {
 
 Result<std::uint64_t> global_batch_of(const LoaderOptions& options, Rank rank) {
   if ((options.global_batch_size == 0) == (options.batch_size == 0)) {
-    return refuse(
+    return invalid(
         options.batch_size == 0
             ? "the batch size is 0; give global_batch_size=, or batch_size= "
               "for each rank"
@@ -114,7 +111,7 @@ Result<std::uint64_t> global_batch_of(const LoaderOptions& options, Rank rank) {
   }
   if (options.batch_size != 0) {
     if (options.batch_size > Steps::kMax / rank.world_size) {
-      return refuse("batch_size= is past any that can be");
+      return invalid("batch_size= is past any that can be");
     }
     return options.batch_size * rank.world_size;
   }
@@ -130,8 +127,8 @@ Result<void> settle_rank(Job& job, const Env& env) {
   if (job.rank.world_size != 0 && job.rank.rank < job.rank.world_size) {
     return {};
   }
-  return refuse(fmt::format("rank={} of world_size={}; ranks count from 0",
-                            job.rank.rank, job.rank.world_size));
+  return invalid("rank={} of world_size={}; ranks count from 0", job.rank.rank,
+                 job.rank.world_size);
 }
 
 void settle_order(Job& job, const Catalogue* catalogue) {
@@ -159,12 +156,12 @@ Result<void> settle_mix(Job& job, const Catalogue* catalogue,
   const LoaderOptions& options = job.options;
   if (!options.mix) return {};
   if (catalogue == nullptr || options.shuffle == ShuffleChoice::kStream) {
-    return refuse(
+    return invalid(
         "shuffle=\"stream\" of a mix, whose sources need an index; give "
         "shuffle=True, and make indexes with `leat index`");
   }
   if (options.weights != nullptr || options.is_given) {
-    return refuse(
+    return invalid(
         "sampler= and a mix both say which sample comes when; leave sampler= "
         "out, or give a dataset that leat.Dataset.concat joins");
   }
@@ -183,10 +180,8 @@ Result<void> settle_mix(Job& job, const Catalogue* catalogue,
   mix.global_batch = global_batch;
   LEAT_TRY(job.mixed, MixedOrder::make(std::move(mix), each, blocks));
   if (job.mixed->samples() != catalogue->samples()) {
-    return refuse(
-        fmt::format("the sources of the mix have {} samples, and the "
-                    "dataset {}",
-                    job.mixed->samples(), catalogue->samples()));
+    return invalid("the sources of the mix have {} samples, and the dataset {}",
+                   job.mixed->samples(), catalogue->samples());
   }
   job.order = {.shuffle = Shuffle::kDrawn,
                .seed = each.seed,
@@ -198,14 +193,14 @@ Result<void> settle_mix(Job& job, const Catalogue* catalogue,
 Result<void> settle_tail(Job& job) {
   const LoaderOptions& options = job.options;
   if (options.pad && options.drop_last.value_or(false)) {
-    return refuse(
+    return invalid(
         "pad keeps the last step and drop_last drops it; give one of the two");
   }
   if (options.shuffle_window == std::uint32_t{0}) {
-    return refuse("shuffle_window=0; a window has at least one piece");
+    return invalid("shuffle_window=0; a window has at least one piece");
   }
   if (options.memory_bytes == std::uint64_t{0}) {
-    return refuse("memory=0; it holds at least one batch, such as \"2GiB\"");
+    return invalid("memory=0; it holds at least one batch, such as \"2GiB\"");
   }
   job.tail = tail_of(options);
   return {};
@@ -216,8 +211,8 @@ Result<Allowance> settle_limits(Job& job, const Limits& limits,
   const auto check = [](const char* name, std::size_t given,
                         std::size_t most) -> Result<void> {
     if (given <= most) return {};
-    return refuse(fmt::format("{}={}; it is 1 to {}, or left out to be chosen",
-                              name, given, most));
+    return invalid("{}={}; it is 1 to {}, or left out to be chosen", name,
+                   given, most);
   };
   LoaderOptions& options = job.options;
   LEAT_TRY_VOID(check("threads", options.threads, kMostThreads));

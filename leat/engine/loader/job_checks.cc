@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/engine/loader/job.h"
 #include "leat/engine/read_sizes.h"
 #include "leat/runtime/log.h"
@@ -15,10 +16,6 @@ namespace {
 
 /// Each position is looked up once a step: this many take a tenth of a second.
 constexpr std::uint64_t kMostWithin = std::uint64_t{1} << 18;
-
-Error refuse(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
 
 }  // namespace
 
@@ -31,22 +28,22 @@ Result<void> check_locality(const Job& job) {
       (job.options.cache->is_auto || job.options.cache->ram_bytes != 0 ||
        !job.options.cache->disk.empty());
   if (!has_tier) {
-    return refuse(name +
-                  " deals samples to the ranks whose cache holds them, and "
-                  "there is none; give cache= with ram= or disk=");
+    return invalid(name +
+                   " deals samples to the ranks whose cache holds them, and "
+                   "there is none; give cache= with ram= or disk=");
   }
   if (job.options.cache->form.value_or(CacheForm::kEncoded) !=
       CacheForm::kEncoded) {
-    return refuse(name +
-                  " simulates caches of bytes, and this one may keep samples "
-                  "decoded; leave form= out");
+    return invalid(name +
+                   " simulates caches of bytes, and this one may keep samples "
+                   "decoded; leave form= out");
   }
   if (job.options.cache->is_auto || (!job.options.cache->disk.empty() &&
                                      !job.options.cache->disk_limit_bytes)) {
-    return refuse(name +
-                  " needs caches of the same size on all nodes, and here each "
-                  "would choose its own; give cache= with ram=, or disk= and "
-                  "disk_limit=");
+    return invalid(
+        name +
+        " needs caches of the same size on all nodes, and here each would "
+        "choose its own; give cache= with ram=, or disk= and disk_limit=");
   }
   return {};
 }
@@ -55,23 +52,22 @@ Result<void> check_drawn(const Job& job, const Dataset& dataset) {
   if (job.order.shuffle != Shuffle::kDrawn) return {};
   constexpr std::string_view by = "sampler=";
   if (dataset.catalogue == nullptr) {
-    return refuse(fmt::format(
+    return invalid(
         "{} counts samples, and these shards have no index yet; make one with "
         "`leat index`",
-        by));
+        by);
   }
   const std::uint64_t samples = dataset.catalogue->samples();
   if (job.options.weights != nullptr &&
       job.options.weights->samples() != samples) {
-    return refuse(fmt::format(
+    return invalid(
         "weights= has {} weights, and {} has {} samples; give one for each",
-        job.options.weights->samples(), dataset.url, samples));
+        job.options.weights->samples(), dataset.url, samples);
   }
   const auto cannot = [&](std::string_view what) {
-    return refuse(
-        fmt::format("{} and {} both say which samples come when, and where; "
-                    "leave one out",
-                    by, what));
+    return invalid(
+        "{} and {} both say which samples come when, and where; leave one out",
+        by, what);
   };
   if (job.locality() != Locality::kNone) {
     return cannot(
@@ -92,23 +88,23 @@ Result<void> check_first_within(const Job& job, const Catalogue* catalogue) {
   const std::uint64_t within = job.first_within();
   if (within == 0) return {};
   if (within > kMostWithin) {
-    return refuse(fmt::format("first_within={} of a cache; at most {}", within,
-                              kMostWithin));
+    return invalid("first_within={} of a cache; at most {}", within,
+                   kMostWithin);
   }
   if (job.options.locality != Locality::kNone) {
-    return refuse(
-        fmt::format("first_within={} of a cache and locality=\"{}\" both say "
-                    "which samples come when; leave one out",
-                    within, to_string(job.options.locality)));
+    return invalid(
+        "first_within={} of a cache and locality=\"{}\" both say which samples "
+        "come when; leave one out",
+        within, to_string(job.options.locality));
   }
   const bool has_shards =
       catalogue == nullptr || catalogue->layout() == Layout::kShards;
   if (has_shards && job.order.shuffle != Shuffle::kFull) {
-    return refuse(
-        fmt::format("first_within={} of a cache needs samples that are read "
-                    "one by one, and these shards are read in pieces; give "
-                    "shuffle=\"full\", or leave it out",
-                    within));
+    return invalid(
+        "first_within={} of a cache needs samples that are read one by one, "
+        "and these shards are read in pieces; give shuffle=\"full\", or leave "
+        "it out",
+        within);
   }
   (job.rank.rank == 0 ? log_warning : log_debug)(fmt::format(
       "first_within={}: samples that are cached come up to {} positions before "
@@ -125,12 +121,12 @@ Result<void> check_fetch_ahead(const Job& job, const Catalogue* catalogue) {
     return Error(rule.error()).while_doing("reading ahead (fetch_ahead=)");
   }
   if (catalogue == nullptr) {
-    return refuse(
+    return invalid(
         "fetch_ahead= counts samples, and these shards have no index yet; make "
         "one with `leat index`, or leave it out");
   }
   if (job.reads_pieces(catalogue->layout())) {
-    return refuse(
+    return invalid(
         "fetch_ahead= asks for samples, and one rank reads shards in pieces of "
         "many; give shuffle=\"full\", which reads each by itself, or leave it "
         "out");

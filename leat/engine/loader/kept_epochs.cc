@@ -3,11 +3,11 @@
 namespace leat {
 namespace {
 
-void add(const EpochStats& epoch, LoaderRates& rates) {
-  rates.samples += epoch.samples;
-  rates.wait += epoch.wait;
-  rates.stalls += epoch.stalls;
-  ++rates.epochs;
+void add(const EpochStats& epoch, LoaderTotals& totals) {
+  totals.samples += epoch.samples;
+  totals.wait += epoch.wait;
+  totals.stalls += epoch.stalls;
+  ++totals.epochs;
 }
 
 }  // namespace
@@ -20,12 +20,12 @@ void KeptEpochs::begin(std::uint64_t epoch) {
   kept_.push_back({.epoch = epoch});
 }
 
-void KeptEpochs::add_to(LoaderRates& rates) const {
-  rates.samples += dropped_.samples;
-  rates.wait += dropped_.wait;
-  rates.stalls += dropped_.stalls;
-  rates.epochs = dropped_.epochs;
-  for (const EpochStats& epoch : kept_) add(epoch, rates);
+void KeptEpochs::add_to(LoaderTotals& totals) const {
+  totals.samples += dropped_.samples;
+  totals.wait += dropped_.wait;
+  totals.stalls += dropped_.stalls;
+  totals.epochs = dropped_.epochs;
+  for (const EpochStats& epoch : kept_) add(epoch, totals);
 }
 
 }  // namespace leat

@@ -5,8 +5,8 @@
 #include <deque>
 #include <vector>
 
-#include "leat/engine/loader_rates.h"
 #include "leat/engine/loader_stats.h"
+#include "leat/engine/loader_totals.h"
 
 namespace leat {
 
@@ -28,11 +28,11 @@ class KeptEpochs {
   std::vector<EpochStats> all() const { return {kept_.begin(), kept_.end()}; }
 
   /// Adds samples, waits and the number of all epochs, dropped ones included.
-  void add_to(LoaderRates& rates) const;
+  void add_to(LoaderTotals& totals) const;
 
  private:
   std::deque<EpochStats> kept_;
-  LoaderRates dropped_;  // Its samples, waits and epochs.
+  LoaderTotals dropped_;  // Its samples, waits and epochs.
 };
 
 }  // namespace leat

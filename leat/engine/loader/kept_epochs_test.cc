@@ -19,13 +19,13 @@ TEST(KeptEpochsTest, DropsTheOldestAndCountsItOn) {
   EXPECT_EQ(epochs.all().front().epoch, 3u);
   EXPECT_EQ(epochs.last().epoch, KeptEpochs::kMost + 2);
 
-  LoaderRates rates;
-  epochs.add_to(rates);
+  LoaderTotals totals;
+  epochs.add_to(totals);
   const std::uint64_t count = KeptEpochs::kMost + 3;
-  EXPECT_EQ(rates.epochs, count);
-  EXPECT_EQ(rates.samples, 10 * count);
-  EXPECT_EQ(rates.wait, Nanoseconds(count * (count - 1) / 2));
-  EXPECT_EQ(rates.stalls[Stall::kStorage], rates.wait);
+  EXPECT_EQ(totals.epochs, count);
+  EXPECT_EQ(totals.samples, 10 * count);
+  EXPECT_EQ(totals.wait, Nanoseconds(count * (count - 1) / 2));
+  EXPECT_EQ(totals.stalls[Stall::kStorage], totals.wait);
 }
 
 }  // namespace

@@ -1,13 +1,12 @@
 #include "leat/engine/loader/loader.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
 #include <utility>
 #include <vector>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/cache/cached_store.h"
 #include "leat/engine/loader/machine.h"
 #include "leat/engine/loader/pace_decisions.h"
@@ -16,10 +15,6 @@ namespace leat {
 namespace {
 
 constexpr Nanoseconds kForever = std::chrono::hours(24);
-
-Error refuse(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
 
 }  // namespace
 
@@ -203,11 +198,11 @@ Result<void> Loader::give_order(std::uint64_t epoch, GivenEpoch given,
   const bool is_here = epoch == m.position.epoch;
   if (is_here && !m.position.resumed_order.empty() &&
       told.digest(epoch)->hex() != m.position.resumed_order) {
-    return refuse(fmt::format(
+    return invalid(
         "the state is at position {} of epoch {}, and the sampler gives "
         "another order for that epoch than it gave before; seed its generator "
         "the same",
-        m.position.at, epoch));
+        m.position.at, epoch);
   }
   LEAT_TRY_VOID(m.schedule->check_steps_of(
       epoch, starts ? first : (is_here ? m.position.at : 0)));
@@ -338,7 +333,7 @@ std::vector<StepWait> Loader::take_waits() {
   return machine_->account->take_waits();
 }
 
-LoaderRates Loader::rates() const { return machine_->rates(); }
+LoaderTotals Loader::totals() const { return machine_->totals(); }
 
 void Loader::set_share(const Share& wanted) {
   machine_->control->allow(wanted);

@@ -12,8 +12,8 @@
 #include "leat/base/mutex.h"
 #include "leat/engine/dataset.h"
 #include "leat/engine/loader_options.h"
-#include "leat/engine/loader_rates.h"
 #include "leat/engine/loader_stats.h"
+#include "leat/engine/loader_totals.h"
 #include "leat/engine/unindexed.h"
 #include "leat/metrics/metrics.h"
 #include "leat/metrics/rolling_stalls.h"
@@ -170,7 +170,7 @@ class Loader {
   const std::optional<std::string>& provider() const;
 
   /// Its totals since it was opened. May be called from any thread at any time.
-  LoaderRates rates() const;
+  LoaderTotals totals() const;
   /// The waits of the latest steps that were delivered and not yet taken, at
   /// most 1,024, the oldest first. Meant for one reader.
   std::vector<StepWait> take_waits();

@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <chrono>
 
+#include "leat/base/errors.h"
 #include "leat/engine/caches.h"
 #include "leat/engine/loader/placement.h"
 
 namespace leat {
 namespace {
-
-Error refuse(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
 
 /// The entry of a batch that begins at the position `from`.
 OrderLogBatch logged(BatchWork& work, std::uint64_t from) {
@@ -43,7 +40,7 @@ Loader::Machine::Visit::~Visit() {
 Result<Loader::Machine::Visit> Loader::Machine::enter() {
   // Tested without the lock: at the fork another thread may have held it.
   if (getpid() != pid) {
-    return refuse(
+    return invalid(
         "this loader was made before a fork and its threads are not in this "
         "process; make one here, or start workers with spawn");
   }
@@ -54,14 +51,14 @@ Result<Loader::Machine::Visit> Loader::Machine::enter() {
 }
 
 Result<void> Loader::Machine::check_open() const {
-  if (is_closed) return refuse("the loader is closed; make another one");
+  if (is_closed) return invalid("the loader is closed; make another one");
   return {};
 }
 
 Result<void> Loader::Machine::check_current(Iteration mine) const {
   LEAT_TRY_VOID(check_open());
   if (mine.number == position.iteration) return {};
-  return refuse(
+  return invalid(
       "this iterator was ended by a later one, set_epoch() or "
       "load_state_dict(); a loader has one at a time");
 }
@@ -91,7 +88,7 @@ Result<void> Loader::Machine::check_left_behind(
     const LoaderState& state) const {
   if (!state.left_behind || state.left_behind->empty()) return {};
   if (!runs->can_go_back()) {
-    return refuse(
+    return invalid(
         "the state has samples that were overtaken (first_within=), which this "
         "loader could not go back to: it reads pieces of shards, or deals by "
         "locality");
@@ -173,35 +170,35 @@ void Loader::Machine::end_epoch() {
   position.end_epoch(runs->current()->epoch() + 1);
 }
 
-LoaderRates Loader::Machine::rates() {
-  LoaderRates rates;
-  add_counts(*opened.metrics, rates);
+LoaderTotals Loader::Machine::totals() {
+  LoaderTotals totals;
+  add_counts(*opened.metrics, totals);
   const Result<Visit> visit = enter();
   if (visit) {  // Otherwise its threads may be gone.
     const Executor::Work work = opened.executor->work();
-    rates.tasks = work.tasks;
-    rates.busy = work.busy;
-    rates.cpu = work.cpu;
+    totals.tasks = work.tasks;
+    totals.busy = work.busy;
+    totals.cpu = work.cpu;
   }
-  rates.elapsed = SteadyClock().now() - opened_at;
-  account->add_to(rates);
-  costs->add_to(rates);
-  form->add_to(rates);
+  totals.elapsed = SteadyClock().now() - opened_at;
+  account->add_to(totals);
+  costs->add_to(totals);
+  form->add_to(totals);
   costs->keep_energy(SteadyClock().now());
   const RankLimits now = control->now();
-  rates.threads = now.threads;
-  rates.in_flight = now.in_flight;
+  totals.threads = now.threads;
+  totals.in_flight = now.in_flight;
   // A cache finds its records by their range, and the indexer of shards reads
   // parts as they come.
   const bool are_parts_fixed = job.options.cache || opened.ahead != nullptr;
-  rates.part_bytes = are_parts_fixed ? 0 : opened.part_bytes.now();
+  totals.part_bytes = are_parts_fixed ? 0 : opened.part_bytes.now();
   const MutexLock lock(mutex);
-  rates.lookahead = runs->lookahead();
-  return rates;
+  totals.lookahead = runs->lookahead();
+  return totals;
 }
 
 Observation Loader::Machine::observe() {
-  const LoaderRates now = rates();
+  const LoaderTotals now = totals();
   Observation seen{
       .at_seconds = to_seconds(now.elapsed),
       .samples = now.samples,

@@ -105,7 +105,7 @@ struct Loader::Machine {
   /// Says in the order log that the next batch need not follow the last one.
   void expect_start();
   void end_epoch() LEAT_REQUIRES(mutex);
-  LoaderRates rates();
+  LoaderTotals totals();
   Observation observe();
   /// Applies what is allowed and chosen.
   void apply_settings();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "leat/agent/wire/unix_socket.h"
+#include "leat/base/errors.h"
 #include "leat/engine/loader/machine.h"
 #include "leat/store/url.h"
 
@@ -190,8 +191,7 @@ Result<void> Loader::Machine::begin_tuning(const Env& env) {
   const TuneOptions& tune = job.options.tune;
   const std::optional<std::string> told = value_of(env, "LEAT_TUNE");
   if (told && *told != "on" && *told != "off") {
-    return Error(ErrorCode::kInvalidArgument,
-                 "LEAT_TUNE=" + *told + "; it is on or off");
+    return invalid("LEAT_TUNE=" + *told + "; it is on or off");
   }
   if (!tune.is_on || told == "off") return {};
   const RankLimits usual = control->usual();
@@ -235,7 +235,7 @@ void Loader::Machine::join_agent(const Env& env) {
                        .buckets = buckets_of(dataset)};
   control->join_agent({.paths = std::move(paths),
                        .registration = std::move(who),
-                       .rates = [this] { return rates(); },
+                       .totals = [this] { return totals(); },
                        .metrics = [this]() -> const Metrics& {
                          costs->price_metrics();
                          return *opened.metrics;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/errors.h"
 #include "leat/engine/read_sizes.h"
 #include "leat/plan/next_use.h"
 #include "leat/plan/placement.h"
@@ -22,8 +23,7 @@ constexpr std::uint64_t kMostReads = 2'000'000'000;  // Minutes to count.
 constexpr std::uint64_t kMostPlaced = 128'000'000;
 
 Error refusal(std::string_view option, std::string_view why) {
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("{} {}; or leave it out", option, why));
+  return invalid("{} {}; or leave it out", option, why);
 }
 
 Result<void> check_reads(std::string_view option, std::uint64_t epochs,
@@ -173,13 +173,11 @@ Result<void> check_placed_for(const Job& job, const Schedule& schedule,
       state.global_batch_size == schedule.global_batch()) {
     return {};
   }
-  return Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("the state is of a global batch of {}, and {} was placed for "
-                  "one of {}; give global_batch_size={}",
-                  state.global_batch_size,
-                  option_of(job.options.cache->placement),
-                  schedule.global_batch(), state.global_batch_size));
+  return invalid(
+      "the state is of a global batch of {}, and {} was placed for one of {}; "
+      "give global_batch_size={}",
+      state.global_batch_size, option_of(job.options.cache->placement),
+      schedule.global_batch(), state.global_batch_size);
 }
 
 }  // namespace leat

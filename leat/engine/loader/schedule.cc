@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/engine/read_sizes.h"
 
 namespace leat {
@@ -21,10 +22,6 @@ constexpr std::string_view kRemedies =
     "samples out, or drop_last=\"pad\", which fills the step up, or "
     "drop_last=\"join\" if ranks may differ: they do not meet in the loop, or "
     "they do in torch's Join";
-
-Error refuse(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
 
 /// Columns whose bytes are fetched, each once, even if several fields use it.
 std::vector<std::size_t> fetched_columns(
@@ -128,10 +125,10 @@ Result<void> check_rows(const Steps& steps) {
   const std::uint64_t count = steps.count();
   if (count == 0) return {};
   if (steps.has_some_for_all(count - 1)) return {};
-  return refuse(fmt::format(
+  return invalid(
       "the last step has too few rows for {} ranks: some would get {} batches "
       "and others {}. {}",
-      steps.rank().world_size, count, count - 1, kRemedies));
+      steps.rank().world_size, count, count - 1, kRemedies);
 }
 
 }  // namespace
@@ -150,41 +147,41 @@ Result<void> Schedule::check_steps_of(std::uint64_t epoch,
     }
   }
   if (!samples) {
-    return refuse(fmt::format(
+    return invalid(
         "drop_last=False of shards that are yet to be indexed: nobody knows "
         "whether the last step has a sample for each of {} ranks. {}",
-        world, kRemedies));
+        world, kRemedies);
   }
   const std::uint64_t last = (*samples - from) % global_batch_;
   if (last == 0 || last >= world) return {};
-  return refuse(fmt::format(
+  return invalid(
       "{} of {} ranks would get {} batches and the others {}: of {} samples, "
       "{} remain for the last step, which are too few for all. {}",
       last, world, steps->count(), steps->count() - 1, *samples - from, last,
-      kRemedies));
+      kRemedies);
 }
 
 Result<void> Schedule::check_world_size() const {
   const std::uint64_t samples = dataset_.catalogue->samples();
   if (job_.rank.world_size <= samples) return {};
-  return refuse(fmt::format(
-      "world_size={} ranks, but {} has {} samples: some would get none; "
-      "use fewer ranks",
-      job_.rank.world_size, dataset_.url, samples));
+  return invalid(
+      "world_size={} ranks, but {} has {} samples: some would get none; use "
+      "fewer ranks",
+      job_.rank.world_size, dataset_.url, samples);
 }
 
 Result<void> Schedule::check_known(std::uint64_t epoch) const {
   if (job_.mixed != nullptr && !job_.mixed->size(epoch)) {
     const std::uint64_t first = job_.mixed->options().first_epoch;
-    return refuse(fmt::format(
+    return invalid(
         "the mix began with epoch {}, and has no epoch {}; its epochs are {} "
         "to {}",
-        first, epoch, first, first + MixedOrder::kMostEpochs - 1));
+        first, epoch, first, first + MixedOrder::kMostEpochs - 1);
   }
   const auto& told = job_.told_order;
   if (told == nullptr || told->epoch(epoch) != nullptr) return {};
-  return refuse(fmt::format(
-      "nobody has told the order of epoch {}: begin it by iter()", epoch));
+  return invalid("nobody has told the order of epoch {}: begin it by iter()",
+                 epoch);
 }
 
 bool Schedule::is_in_lanes() const {
@@ -275,12 +272,12 @@ Result<void> Schedule::plan_dealing() {
 Result<std::unique_ptr<HolderDealing>> Schedule::make_dealing(
     std::uint64_t epoch) const {
   if (epoch > kMostSimulated / std::max<std::uint64_t>(1, holders_->samples)) {
-    return refuse(fmt::format(
+    return invalid(
         "to begin epoch {} with locality=\"{}\" the caches of all {} epochs "
         "before have to be simulated, and at {} samples that is past {}; begin "
         "at a lower epoch, or with locality=\"sticky\", which needs none",
         epoch, to_string(job_.options.locality), epoch, holders_->samples,
-        kMostSimulated));
+        kMostSimulated);
   }
   HolderDealingOptions now = *holders_;
   now.global_batch = global_batch_;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "leat/base/errors.h"
 #include "leat/engine/loader/loader.h"
 #include "leat/engine/loader/machine.h"
 
@@ -15,10 +16,9 @@ Result<Loader::Iteration> Loader::begin_skipping() {
   const MutexLock lock(m.mutex);
   LEAT_TRY_VOID(m.check_open());
   if (m.schedule->catalogue() == nullptr) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "a rank that needs no data, of shards that the first epoch "
-                 "indexes, which it does not read: make an index before, with "
-                 "`leat index`");
+    return invalid(
+        "a rank that needs no data, of shards that the first epoch indexes, "
+        "which it does not read: make an index before, with `leat index`");
   }
   // Jumps as begin() does, so that iterations have one number on all ranks.
   if (m.position.is_within_epoch()) {

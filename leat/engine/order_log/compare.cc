@@ -7,6 +7,8 @@
 #include <memory>
 #include <utility>
 
+#include "leat/base/errors.h"
+
 namespace leat {
 namespace {
 
@@ -206,12 +208,11 @@ class ChunkReader {
     if (!step) return false;
     for (const OrderLogBatch& rank : step->ranks) held_ += rank.ids.size();
     if (held_ > kMostHeld) {
-      return Error(
-          ErrorCode::kResourceExhausted,
-          fmt::format("the steps of {} and {} differ in size and end at one "
-                      "position too rarely to be compared; compare runs whose "
-                      "global batches divide each other",
-                      a_.name(), b_.name()));
+      return exhausted(
+          "the steps of {} and {} differ in size and end at one position too "
+          "rarely to be compared; compare runs whose global batches divide "
+          "each other",
+          a_.name(), b_.name());
     }
     steps.push_back(*std::move(step));
     return true;

@@ -11,6 +11,7 @@
 
 #include "leat/base/buffer.h"
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/base/hash.h"
 
 namespace leat {
@@ -26,9 +27,7 @@ constexpr std::uint8_t kDeltas = 128;
 /// The rank and the world size of a head are below it.
 constexpr std::uint64_t kMostRanks = std::uint64_t{1} << 20;
 
-Error damaged(std::string_view why) {
-  return Error(ErrorCode::kCorrupt, std::string(why));
-}
+Error damaged(std::string_view why) { return corrupt(std::string(why)); }
 
 // --- Numbers ----------------------------------------------------------------
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/base/system_error.h"
 
 namespace leat {
@@ -36,7 +37,7 @@ Result<std::unique_ptr<OrderLogReader>> OrderLogReader::open(
     return system_error(errno, "the order log " + path);
   }
   if (!S_ISREG(info.st_mode)) {
-    return Error(ErrorCode::kCorrupt, path + " is not a file");
+    return corrupt(path + " is not a file");
   }
   std::unique_ptr<OrderLogReader> reader(new OrderLogReader(
       std::move(file), path, static_cast<std::uint64_t>(info.st_size)));
@@ -54,19 +55,18 @@ Error OrderLogReader::damaged(Error why) const {
 
 Result<void> OrderLogReader::read_head() {
   if (size_ < kOrderLogMagic.size()) {
-    return Error(ErrorCode::kCorrupt, path_ + " is not an order log");
+    return corrupt(path_ + " is not an order log");
   }
   LEAT_TRY_VOID(read(kOrderLogMagic.size()));
   if (as_text(bytes_) != kOrderLogMagic) {
-    return Error(ErrorCode::kCorrupt,
-                 path_ +
-                     " is not an order log: a loader writes one with "
-                     "trace={\"order_log\": …}");
+    return corrupt(path_ +
+                   " is not an order log: a loader writes one with "
+                   "trace={\"order_log\": …}");
   }
   offset_ = kOrderLogMagic.size();
   LEAT_TRY(std::optional<OrderLogEntry> first, read_entry());
   if (!first || !std::holds_alternative<OrderLogHead>(*first)) {
-    return damaged(Error(ErrorCode::kCorrupt, "it has no whole head"));
+    return damaged(corrupt("it has no whole head"));
   }
   head_ = std::get<OrderLogHead>(*std::move(first));
   return {};
@@ -77,7 +77,7 @@ Result<std::optional<OrderLogEntry>> OrderLogReader::next() {
   LEAT_TRY(std::optional<OrderLogEntry> entry, read_entry());
   if (entry && std::holds_alternative<OrderLogHead>(*entry)) {
     offset_ = at;
-    return damaged(Error(ErrorCode::kCorrupt, "there is a second head"));
+    return damaged(corrupt("there is a second head"));
   }
   return entry;
 }
@@ -105,9 +105,8 @@ Result<std::optional<OrderLogEntry>> OrderLogReader::read_entry() {
 Result<void> OrderLogReader::read(std::size_t bytes) {
   bytes_.resize(bytes);
   if (std::fread(bytes_.data(), 1, bytes, file_.get()) == bytes) return {};
-  return Error(ErrorCode::kUnavailable,
-               fmt::format("reading the order log {} failed after byte {}",
-                           path_, offset_));
+  return unavailable("reading the order log {} failed after byte {}", path_,
+                     offset_);
 }
 
 Result<void> OrderLogReader::seek(std::uint64_t offset) {

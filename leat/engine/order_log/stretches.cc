@@ -9,6 +9,8 @@
 #include <tuple>
 #include <utility>
 
+#include "leat/base/errors.h"
+
 namespace leat {
 
 std::string to_string(OrderPlace place) {
@@ -22,7 +24,7 @@ bool follows(OrderPlace end, OrderPlace next) {
 Result<void> OrderStretches::read(const std::vector<std::string>& files,
                                   const HearOrderBytes& progress) {
   if (files.empty()) {
-    return Error(ErrorCode::kInvalidArgument, "there is no order log");
+    return invalid("there is no order log");
   }
   for (const std::string& file : files) {
     LEAT_TRY_VOID(read_log(file, progress));

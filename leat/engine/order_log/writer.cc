@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/system_error.h"
 #include "leat/runtime/log.h"
 #include "leat/runtime/start_thread.h"
@@ -46,10 +47,10 @@ Result<std::unique_ptr<OrderLogWriter>> OrderLogWriter::open(
         [own = log.get()](const std::stop_token& stop) { own->run(stop); });
     return log;
   }
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("{} and {} more order logs of that name are there; "
-                           "give this run another one",
-                           path, kMostFiles - 1));
+  return invalid(
+      "{} and {} more order logs of that name are there; give this run another "
+      "one",
+      path, kMostFiles - 1);
 }
 
 OrderLogWriter::OrderLogWriter(OwnedFd file, std::string path)

@@ -10,11 +10,15 @@
 namespace leat {
 namespace {
 
+constexpr SchemeOption kOptions[] = {
+    {"region", "default: the environment, the profile"},
+    {"profile", "the profile in the AWS configuration files"}};
+
 S3Options s3_options(const StoreOptions& options) {
   S3Options asked;
   asked.endpoint_url = options.endpoint_url;
-  asked.region = options.region;
-  asked.profile = options.profile;
+  asked.region = options.option_of_scheme("region");
+  asked.profile = options.option_of_scheme("profile");
   asked.no_sign_request = options.no_sign_request;
   asked.requester_pays = options.requester_pays;
   asked.credential_helper = options.credential_helper;
@@ -53,6 +57,6 @@ std::vector<Diagnosis> diagnose_s3(const Url& url, const StoreOptions& options,
 
 }  // namespace
 
-constinit const Scheme kS3Scheme = {"s3", open_s3, diagnose_s3};
+constinit const Scheme kS3Scheme = {"s3", open_s3, diagnose_s3, kOptions};
 
 }  // namespace leat

@@ -2,13 +2,12 @@
 // first and the last member it tells are in the archive with that name and
 // size, and the archive ends behind the last.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/codec/tar/tar_header.h"
 #include "leat/codec/tar/tar_scanner.h"
 #include "leat/index/containers/containers.h"
@@ -20,10 +19,6 @@ namespace {
 /// Names longer than this stand in a header of their own.
 constexpr std::size_t kMostHeaderName = 100;
 
-Error unfit(std::string why) {
-  return Error(ErrorCode::kCorrupt, std::move(why));
-}
-
 /// Errors: kCorrupt if the shard has another member there.
 Result<void> check_header(const Member& member, const ReadShard& read) {
   Buffer block(kTarBlockBytes);
@@ -31,9 +26,8 @@ Result<void> check_header(const Member& member, const ReadShard& read) {
   const Result<TarHeader> header = parse_tar_header(block.span());
   if (!header || header->size_bytes != member.size_bytes ||
       (member.name.size() <= kMostHeaderName && header->name != member.name)) {
-    return unfit(
-        fmt::format("the shard has no member '{}' of {} bytes at byte {}",
-                    member.name, member.size_bytes, member.offset));
+    return corrupt("the shard has no member '{}' of {} bytes at byte {}",
+                   member.name, member.size_bytes, member.offset);
   }
   return {};
 }
@@ -45,12 +39,12 @@ Result<void> check_end(const Member& last, std::uint64_t size_bytes,
       (last.offset + last.size_bytes + kTarBlockBytes - 1) / kTarBlockBytes *
       kTarBlockBytes;
   if (end > size_bytes || size_bytes - end < kTarBlockBytes) {
-    return unfit("the shard is cut short behind its last member");
+    return corrupt("the shard is cut short behind its last member");
   }
   Buffer blocks(std::min(2 * kTarBlockBytes, size_bytes - end));
   LEAT_TRY_VOID(read(end, blocks.span()));
   if (!is_zero_block(blocks.span())) {
-    return unfit(fmt::format("the shard goes on behind '{}'", last.name));
+    return corrupt("the shard goes on behind '{}'", last.name);
   }
   return {};
 }
@@ -59,7 +53,7 @@ Result<std::vector<Member>> read_index(std::string_view text,
                                        std::uint64_t size_bytes,
                                        const ReadShard& read) {
   LEAT_TRY(std::vector<Member> members, parse_member_index(text, size_bytes));
-  if (members.empty()) return unfit("it names no member");
+  if (members.empty()) return corrupt("it names no member");
   LEAT_TRY_VOID(check_header(members.front(), read));
   LEAT_TRY_VOID(check_header(members.back(), read));
   LEAT_TRY_VOID(check_end(members.back(), size_bytes, read));

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/hash.h"
 #include "leat/pipeline/ops/field_choice.h"
 #include "leat/pipeline/ops/filter_place.h"
@@ -19,10 +20,6 @@
 
 namespace leat {
 namespace {
-
-Error invalid(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
 
 bool is_function(const Op& op) { return kind_of(op) == OpKind::kFunction; }
 
@@ -133,8 +130,8 @@ class ChainBuilder {
     for (std::size_t i = 0; i < fields.size(); ++i) {
       if (std::find(fields.begin(), fields.begin() + i, fields[i]) !=
           fields.begin() + i) {
-        return invalid(fmt::format("python (op {}): fields= names '{}' twice",
-                                   op.index, fields[i]));
+        return invalid("python (op {}): fields= names '{}' twice", op.index,
+                       fields[i]);
       }
       Op part = op;
       part.field = fields[i];
@@ -164,9 +161,9 @@ class ChainBuilder {
     LEAT_TRY(Places places, op.field.empty() ? all_for(op) : the_one_named(op));
     if (!op.to.empty() && places.size() > 1) {
       return invalid(
-          fmt::format("{} (op {}) works on {}: to=\"{}\" would name "
-                      "them alike; say which with field=\"...\"",
-                      op.name, op.index, names_of(places), op.to));
+          "{} (op {}) works on {}: to=\"{}\" would name them alike; say which "
+          "with field=\"...\"",
+          op.name, op.index, names_of(places), op.to);
     }
     LEAT_TRY_VOID(check_history(op, places));
     LEAT_TRY_VOID(check_rows(op, places));
@@ -212,15 +209,14 @@ class ChainBuilder {
     const std::size_t place = chain_named(op.field);
     if (place == kNone) {
       return invalid(
-          fmt::format("{} (op {}): '{}' is no decoded image; put "
-                      "decode_image(field=\"...\", to=\"{}\") before it",
-                      op.name, op.index, op.field, op.field));
+          "{} (op {}): '{}' is no decoded image; put "
+          "decode_image(field=\"...\", to=\"{}\") before it",
+          op.name, op.index, op.field, op.field);
     }
     const Chain& chain = chains_[place];
     if (chain.kind != ChainKind::kFunction && !is_for(op, chain)) {
-      return invalid(
-          fmt::format("{} (op {}) works on images, and '{}' is what {} made",
-                      op.name, op.index, op.field, chain.ops[0].name));
+      return invalid("{} (op {}) works on images, and '{}' is what {} made",
+                     op.name, op.index, op.field, chain.ops[0].name);
     }
     return Places{place};
   }
@@ -239,9 +235,8 @@ class ChainBuilder {
         })) {
       return places;
     }
-    return invalid(
-        fmt::format("{} (op {}) needs an image: put decode_image before it",
-                    op.name, op.index));
+    return invalid("{} (op {}) needs an image: put decode_image before it",
+                   op.name, op.index);
   }
 
   /// Rows move as long as they are known to be what was read.
@@ -252,10 +247,10 @@ class ChainBuilder {
           std::ranges::none_of(chain.ops, is_function)) {
         continue;
       }
-      return invalid(fmt::format(
+      return invalid(
           "{} (op {}) would move '{}', of which a function made what it liked: "
           "put the function behind it",
-          op.name, op.index, chain.name));
+          op.name, op.index, chain.name);
     }
     return {};
   }
@@ -264,17 +259,17 @@ class ChainBuilder {
     for (const std::size_t place : places) {
       const ChainKind kind = chains_[place].kind;
       if (kind == ChainKind::kFollower && loses_rows(op)) {
-        return invalid(fmt::format(
+        return invalid(
             "{} (op {}) moves pixels in a way of its own, and '{}' cannot "
             "follow them: leave out one of the two",
-            op.name, op.index, chains_[place].name));
+            op.name, op.index, chains_[place].name);
       }
       if (!is_for_images_alone(op)) continue;
       if (kind != ChainKind::kMask && kind != ChainKind::kFollower) continue;
-      return invalid(fmt::format(
+      return invalid(
           "{} (op {}) makes several pictures of one, and '{}' cannot follow "
           "them: leave out one of the two",
-          op.name, op.index, chains_[place].name));
+          op.name, op.index, chains_[place].name);
     }
     return {};
   }
@@ -291,13 +286,13 @@ class ChainBuilder {
         if (chain.ops[0].index < before.op.index || !is_for(before.op, chain)) {
           continue;
         }
-        return invalid(fmt::format(
+        return invalid(
             "{} (op {}) without field= works on {}, but {} (op {}) came before "
             "'{}' was decoded and worked on {} alone: decode all fields first "
             "and put each op once behind them, or name the field of each with "
             "field=\"...\"",
             op.name, op.index, names_of(places), before.op.name,
-            before.op.index, chain.name, names_of(before.chains)));
+            before.op.index, chain.name, names_of(before.chains));
       }
     }
     return {};
@@ -320,16 +315,16 @@ class ChainBuilder {
         continue;
       }
       if (leader == nullptr) {
-        return invalid(fmt::format(
+        return invalid(
             "{} (op {}) would move '{}', whose picture is none that "
             "decode_image or decode_mask made",
-            joined.op.name, joined.op.index, chains_[i].name));
+            joined.op.name, joined.op.index, chains_[i].name);
       }
-      return invalid(fmt::format(
+      return invalid(
           "{} (op {}) has to move '{}' and '{}' alike, which lies in it: put "
           "{} before it, and leave out field= and independent=",
           joined.op.name, joined.op.index, leader->name, chains_[i].name,
-          chains_[i].ops[0].name));
+          chains_[i].ops[0].name);
     }
     return {};
   }
@@ -350,12 +345,12 @@ class ChainBuilder {
               ? fmt::format("is not moved with it")
               : fmt::format("is moved apart from it, by {} (op {})",
                             other->op.name, other->op.index);
-      return invalid(fmt::format(
+      return invalid(
           "{} (op {}) draws for {}, and '{}' of the same sample {}: decode all "
           "fields first and put {} once behind them, without field=; or say "
           "independent=True if they do not belong together",
           op.name, op.index, names_of(joined.chains), chains_[i].name, apart,
-          op.name));
+          op.name);
     }
     return {};
   }

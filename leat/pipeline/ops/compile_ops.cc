@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/pipeline/ops/chains.h"
 #include "leat/pipeline/ops/follow_program.h"
 #include "leat/pipeline/ops/function_program.h"
@@ -14,7 +15,7 @@
 #include "leat/pipeline/ops/image_program.h"
 #include "leat/pipeline/ops/joint_program.h"
 #include "leat/pipeline/ops/op.h"
-#include "leat/pipeline/ops/parse_program.h"
+#include "leat/pipeline/ops/parse_op.h"
 #include "leat/pipeline/ops/shape_program.h"
 #include "leat/pipeline/program/program.h"
 
@@ -94,10 +95,10 @@ Result<Followed> followed_in(const std::vector<Chain>& chains) {
         boxes != nullptr ? boxes->is_normalized
                          : std::get<ParseKeypointsOp>(op.params).is_normalized;
     if (leader == nullptr && is_normalized) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{} (op {}): normalized=True needs the size of "
-                               "a picture: decode an image",
-                               op.name, op.index));
+      return invalid(
+          "{} (op {}): normalized=True needs the size of a picture: decode an "
+          "image",
+          op.name, op.index);
     }
   }
   return followed;
@@ -133,7 +134,10 @@ Result<OutputField> compile_plain(const Chain& chain,
                                                   followed.leader, chain.part);
     if (followed.leader) output.also_read = {followed.leader->column};
   } else {
-    add_parse_program(chain.ops[0], fields[chain.source].name, output);
+    const auto& op = std::get<ParseOpParams>(chain.ops[0].params);
+    FieldProgram made = op.parse(fields[chain.source].name);
+    output.program = std::move(made.program);
+    output.value_program = std::move(made.value_program);
   }
   return output;
 }
@@ -248,10 +252,8 @@ Result<void> check_names(const std::vector<OutputField>& outputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       if (outputs[i].name != outputs[j].name) continue;
-      return Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("two fields would be named '{}'; give one op to=\"...\"",
-                      outputs[i].name));
+      return invalid("two fields would be named '{}'; give one op to=\"...\"",
+                     outputs[i].name);
     }
   }
   return {};

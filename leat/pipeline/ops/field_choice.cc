@@ -1,53 +1,52 @@
 #include "leat/pipeline/ops/field_choice.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "leat/base/errors.h"
+#include "leat/codec/image/image_codec.h"
 #include "leat/pipeline/ops/op_kind.h"
+#include "leat/pipeline/ops/parse_op.h"
 
 namespace leat {
 namespace {
 
-Error invalid(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
+/// The endings of all formats, and the names of columns.
+std::vector<std::string_view> usual_images() {
+  std::vector<std::string_view> names;
+  for (const ImageCodec* codec : image_codecs()) {
+    names.insert(names.end(), codec->endings.begin(), codec->endings.end());
+  }
+  names.insert(names.end(), {"image", "data"});
+  return names;
 }
 
 /// Fields that an op works on if it is not told which: images by the usual
 /// names, the rest by WebDataset's extensions.
 std::span<const std::string_view> usual_names(const Op& op) {
-  static constexpr std::string_view kImages[] = {
-      "jpg", "jpeg", "png", "webp", "tif", "tiff", "image", "data"};
+  static const std::vector<std::string_view> kImages = usual_images();
   static constexpr std::string_view kMasks[] = {"mask", "seg", "segmentation"};
-  static constexpr std::string_view kInts[] = {
-      "cls", "cls2", "class", "count", "index", "inx", "id"};
-  static constexpr std::string_view kTexts[] = {"txt", "text", "transcript"};
   static constexpr std::string_view kJsons[] = {"json", "jsn"};
-  static constexpr std::string_view kNpys[] = {"npy"};
   if (const auto* decode = std::get_if<DecodeImageOp>(&op.params)) {
     return decode->is_mask() ? std::span<const std::string_view>(kMasks)
                              : kImages;
   }
-  if (std::holds_alternative<ParseIntOp>(op.params)) return kInts;
-  if (std::holds_alternative<ParseTextOp>(op.params)) return kTexts;
-  if (std::holds_alternative<ParseJsonOp>(op.params) || reads_followers(op)) {
-    return kJsons;
+  if (const auto* parse = std::get_if<ParseOpParams>(&op.params)) {
+    return parse->kind->usual_fields;
   }
-  if (std::holds_alternative<LoadNpyOp>(op.params)) return kNpys;
+  if (reads_followers(op)) return kJsons;
   return {};
 }
 
 /// Functions read anything, and texts are parsed in any kind of field.
 bool can_read(const Op& op, FieldKind kind) {
-  const bool parses = std::holds_alternative<ParseIntOp>(op.params) ||
-                      std::holds_alternative<ParseFloatOp>(op.params) ||
-                      std::holds_alternative<ParseTextOp>(op.params) ||
-                      std::holds_alternative<ParseJsonOp>(op.params) ||
-                      reads_followers(op);
+  const auto* const parse = std::get_if<ParseOpParams>(&op.params);
+  const bool parses =
+      parse != nullptr ? parse->kind->reads_texts : reads_followers(op);
   return kind == FieldKind::kBytes || kind_of(op) == OpKind::kFunction ||
          (parses && kind == FieldKind::kString);
 }
@@ -67,13 +66,13 @@ Result<std::size_t> named_field(const Op& op,
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (fields[i].name != op.field) continue;
     if (can_read(op, fields[i].kind)) return i;
-    return invalid(fmt::format(
-        "{} (op {}): field '{}' is a number or a text of the catalogue, "
-        "which the op does not read; {}",
-        op.name, op.index, op.field, choices(fields)));
+    return invalid(
+        "{} (op {}): field '{}' is a number or a text of the catalogue, which "
+        "the op does not read; {}",
+        op.name, op.index, op.field, choices(fields));
   }
-  return invalid(fmt::format("{} (op {}): there is no field '{}'; {}", op.name,
-                             op.index, op.field, choices(fields)));
+  return invalid("{} (op {}): there is no field '{}'; {}", op.name, op.index,
+                 op.field, choices(fields));
 }
 
 /// The only field of bytes, or the only one that is named as the op's
@@ -93,8 +92,8 @@ Result<std::size_t> only_field(const Op& op,
   }
   if (bytes.size() == 1) return bytes[0];
   if (named.size() == 1) return named[0];
-  return invalid(fmt::format("{}: say which field with field=\"...\"; {}",
-                             op.name, choices(fields)));
+  return invalid("{}: say which field with field=\"...\"; {}", op.name,
+                 choices(fields));
 }
 
 }  // namespace

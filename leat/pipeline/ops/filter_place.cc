@@ -1,9 +1,8 @@
 #include "leat/pipeline/ops/filter_place.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "leat/base/errors.h"
 #include "leat/pipeline/ops/op_kind.h"
 
 namespace leat {
@@ -29,12 +28,10 @@ Result<void> check_filters(const std::vector<Chain>& chains) {
     if (filter == chain.ops.end()) continue;
     const auto drawn = std::find_if(chain.ops.begin(), filter, draws);
     if (drawn == filter) continue;
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("Filter (op {}) comes after {} (op {}), which draws: it "
-                    "would skip other samples in each epoch; put it before "
-                    "that op",
-                    filter->index, drawn->name, drawn->index));
+    return invalid(
+        "Filter (op {}) comes after {} (op {}), which draws: it would skip "
+        "other samples in each epoch; put it before that op",
+        filter->index, drawn->name, drawn->index);
   }
   return {};
 }

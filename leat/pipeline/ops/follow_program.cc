@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/hash.h"
 #include "leat/codec/image_formats.h"
 #include "leat/codec/json/json_rows.h"
@@ -95,9 +96,9 @@ class FollowProgram : public ValueProgram {
                                        const SampleRandom& random) const {
     if (!leader_) return std::optional<Canvas>();
     if (input.sample == nullptr) {
-      return Error(ErrorCode::kInvalidArgument,
-                   "boxes and keypoints follow their picture, which is not "
-                   "there: use a loader");
+      return invalid(
+          "boxes and keypoints follow their picture, which is not there: use a "
+          "loader");
     }
     Canvas canvas;
     LEAT_TRY(canvas.size, size_of(*leader_, *input.sample));
@@ -139,13 +140,11 @@ Box box_of(const JsonRow& row, BoxFormat format) {
 /// Errors: kCorrupt: it ends before it begins, so its format may be another.
 Result<Box> checked(const Box& box, const JsonRow& row, BoxFormat format) {
   if (box.left <= box.right && box.top <= box.bottom) return box;
-  return Error(
-      ErrorCode::kCorrupt,
-      fmt::format("the box [{}] ends before it begins{}", fmt::join(row, ", "),
-                  format == BoxFormat::kXyxy
-                      ? ", as format=\"xyxy\" reads it: if its numbers are "
-                        "left, top, width and height, say format=\"xywh\""
-                      : ""));
+  return corrupt("the box [{}] ends before it begins{}", fmt::join(row, ", "),
+                 format == BoxFormat::kXyxy
+                     ? ", as format=\"xyxy\" reads it: if its numbers are "
+                       "left, top, width and height, say format=\"xywh\""
+                     : "");
 }
 
 class BoxesProgram final : public FollowProgram {
@@ -194,22 +193,19 @@ class BoxesProgram final : public FollowProgram {
   Result<void> check(const std::vector<std::vector<JsonRow>>& rows) const {
     for (const JsonRow& row : rows[0]) {
       if (row.size() == kBoxSides) continue;
-      return Error(
-          ErrorCode::kCorrupt,
-          fmt::format("a box has {} numbers instead of 4", row.size()));
+      return corrupt("a box has {} numbers instead of 4", row.size());
     }
     if (!op().labels) return {};
     if (rows[1].size() != rows[0].size()) {
-      return Error(ErrorCode::kCorrupt,
-                   fmt::format("there are {} boxes and {} labels",
-                               rows[0].size(), rows[1].size()));
+      return corrupt("there are {} boxes and {} labels", rows[0].size(),
+                     rows[1].size());
     }
     for (const JsonRow& row : rows[1]) {
       if (row.size() == 1 && std::abs(row[0]) <= kMostLabel &&
           row[0] == std::floor(row[0])) {
         continue;
       }
-      return Error(ErrorCode::kCorrupt, "a label is no whole number");
+      return corrupt("a label is no whole number");
     }
     return {};
   }
@@ -247,10 +243,8 @@ class KeypointsProgram final : public FollowProgram {
     std::vector<float> numbers;
     for (const JsonRow& row : rows) {
       if (row.size() != width || width < 2 || width > 3) {
-        return Error(ErrorCode::kCorrupt,
-                     fmt::format("a keypoint has {} numbers: all have 2, or "
-                                 "all 3",
-                                 row.size()));
+        return corrupt("a keypoint has {} numbers: all have 2, or all 3",
+                       row.size());
       }
       Point point{row[0], row[1]};
       if (op.is_normalized) {

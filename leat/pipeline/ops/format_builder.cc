@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "leat/base/errors.h"
 #include "leat/pipeline/ops/picture_op.h"
 
 namespace leat {
@@ -49,16 +50,13 @@ Result<void> FormatBuilder::apply(const Op& op) {
     return format_.is_16_bits ? check_16_bits(op) : Result<void>();
   }
   if (works_on_array()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} (op {}) works on pixels: put it before {}",
-                             op.name, op.index, on_array_.front().name));
+    return invalid("{} (op {}) works on pixels: put it before {}", op.name,
+                   op.index, on_array_.front().name);
   }
-  return Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("{} (op {}) works on bytes: put it before the "
-                  "normalize or cast that makes {}",
-                  op.name, op.index,
-                  is_of_floats() ? "floats" : to_string(format_.dtype)));
+  return invalid(
+      "{} (op {}) works on bytes: put it before the normalize or cast that "
+      "makes {}",
+      op.name, op.index, is_of_floats() ? "floats" : to_string(format_.dtype));
 }
 
 PixelFormat FormatBuilder::format() const {
@@ -95,11 +93,10 @@ Result<void> FormatBuilder::check_16_bits(const Op& op) {
       (part != nullptr && is_nearest(*part))) {
     return {};
   }
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("{} (op {}) works on pictures of 8 bits; those of "
-                           "16 can be cropped, mirrored, padded with "
-                           "0, and resized with interpolation=\"nearest\"",
-                           op.name, op.index));
+  return invalid(
+      "{} (op {}) works on pictures of 8 bits; those of 16 can be cropped, "
+      "mirrored, padded with 0, and resized with interpolation=\"nearest\"",
+      op.name, op.index);
 }
 
 Result<void> FormatBuilder::check(const Op& op, DType dtype) const {
@@ -121,27 +118,25 @@ Result<void> FormatBuilder::apply(const Op& op, const PictureOpParams&) {
 
 Result<void> FormatBuilder::check_numbers(const Op& op) const {
   if (on_array_.empty()) return {};
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("{} (op {}) would change what {} put there: put it "
-                           "before that",
-                           op.name, op.index, on_array_.back().name));
+  return invalid(
+      "{} (op {}) would change what {} put there: put it before that", op.name,
+      op.index, on_array_.back().name);
 }
 
 Result<void> FormatBuilder::apply(const Op& op, const NormalizeOp& normalize) {
   if (normalized_by_) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("normalize (op {}) would subtract and divide once "
-                             "more, behind normalize (op {}): leave one of the "
-                             "two out",
-                             op.index, *normalized_by_));
+    return invalid(
+        "normalize (op {}) would subtract and divide once more, behind "
+        "normalize (op {}): leave one of the two out",
+        op.index, *normalized_by_);
   }
   normalized_by_ = op.index;
   for (const auto* numbers : {&normalize.mean, &normalize.std}) {
     if (numbers->size() == 1 || numbers->size() == format_.channels) continue;
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("normalize (op {}) has {} numbers for {} "
-                             "channel(s): give one, or one for each",
-                             op.index, numbers->size(), format_.channels));
+    return invalid(
+        "normalize (op {}) has {} numbers for {} channel(s): give one, or one "
+        "for each",
+        op.index, numbers->size(), format_.channels);
   }
   LEAT_TRY_VOID(check_numbers(op));
   if (!is_of_floats()) scale_to(CastScale::kTo01);
@@ -158,19 +153,16 @@ Result<void> FormatBuilder::apply(const Op& op, const NormalizeOp& normalize) {
 
 Result<void> FormatBuilder::apply(const Op& op, const CastOp& cast) {
   if (is_of_floats() && !is_float(cast.dtype)) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("cast (op {}) cannot turn floats back into {}: drop it, "
-                    "or the op that made floats",
-                    op.index, to_string(cast.dtype)));
+    return invalid(
+        "cast (op {}) cannot turn floats back into {}: drop it, or the op that "
+        "made floats",
+        op.index, to_string(cast.dtype));
   }
   const bool is_too_narrow =
       cast.dtype == DType::kUint8 || cast.dtype == DType::kInt16;
   if (format_.is_16_bits && is_too_narrow) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("cast (op {}): {} does not hold the 16 bits of "
-                             "the picture",
-                             op.index, to_string(cast.dtype)));
+    return invalid("cast (op {}): {} does not hold the 16 bits of the picture",
+                   op.index, to_string(cast.dtype));
   }
   if (!is_of_floats() && is_float(cast.dtype)) {
     LEAT_TRY_VOID(check_numbers(op));

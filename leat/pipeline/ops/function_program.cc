@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/pipeline/ops/image_program.h"
 #include "leat/pipeline/ops/seen_sizes.h"
 #include "leat/pipeline/program/user_function.h"
@@ -211,8 +212,7 @@ Result<FunctionPrograms> compile_functions(
 
 Result<std::vector<Value>> UserFunction::call_joint(
     std::span<const FunctionInput>, const SampleRandom&) const {
-  return Error(ErrorCode::kInvalidArgument,
-               "this function takes the value of one field");
+  return invalid("this function takes the value of one field");
 }
 
 }  // namespace leat

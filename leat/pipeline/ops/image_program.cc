@@ -9,6 +9,7 @@
 
 #include "leat/base/buffer.h"
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/base/hash.h"
 #include "leat/codec/image_formats.h"
 #include "leat/pipeline/ops/format_builder.h"
@@ -28,39 +29,32 @@ Result<ImageHeader> header_for(std::span<const std::byte> encoded,
            read_image_header(encoded, decode.max_pixels));
   LEAT_TRY_VOID(check_orientation(header, decode));
   if (header.has_palette && decode.mode == PixelMode::kGrey) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("this {} has a palette, and mode=\"L\" would make numbers "
-                    "of its colours: DecodeMask keeps the numbers of a mask; "
-                    "for the brightness of a picture say mode=\"RGB\" and put "
-                    "Grayscale() behind it",
-                    name_of(header.format)));
+    return invalid(
+        "this {} has a palette, and mode=\"L\" would make numbers of its "
+        "colours: DecodeMask keeps the numbers of a mask; for the brightness "
+        "of a picture say mode=\"RGB\" and put Grayscale() behind it",
+        name_of(*header.codec));
   }
   const bool is_deep = header.depth == 16;
   if (!has_16_bits(decode.mode)) {
     // For a mask, the decoder reports the image's real type instead.
     if (!is_deep || decode.cuts_depth || decode.is_mask()) return header;
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("this {} has 16 bits a channel, and DecodeImage would keep "
-                    "8: say mode=\"{}\" for uint16, or depth=8 to cut them to "
-                    "the upper 8",
-                    name_of(header.format),
-                    header.is_grey ? "I;16" : "RGB;16"));
+    return invalid(
+        "this {} has 16 bits a channel, and DecodeImage would keep 8: say "
+        "mode=\"{}\" for uint16, or depth=8 to cut them to the upper 8",
+        name_of(*header.codec), header.is_grey ? "I;16" : "RGB;16");
   }
   if (!is_deep) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("DecodeImage(mode=\"I;16\" or \"RGB;16\") takes PNGs and "
-                    "TIFFs of 16 bits, and this {} has 8 bits a channel; say "
-                    "mode=\"L\" or \"RGB\"",
-                    name_of(header.format)));
+    return invalid(
+        "DecodeImage(mode=\"I;16\" or \"RGB;16\") takes PNGs and TIFFs of 16 "
+        "bits, and this {} has 8 bits a channel; say mode=\"L\" or \"RGB\"",
+        name_of(*header.codec));
   }
   if (decode.mode == PixelMode::kRgb16 || header.is_grey) return header;
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("DecodeImage(mode=\"I;16\") takes pictures in grey, "
-                           "and this {} is in colour; say mode=\"RGB;16\"",
-                           name_of(header.format)));
+  return invalid(
+      "DecodeImage(mode=\"I;16\") takes pictures in grey, and this {} is in "
+      "colour; say mode=\"RGB;16\"",
+      name_of(*header.codec));
 }
 
 class ImageProgram final : public SizedProgram {
@@ -136,7 +130,6 @@ class ImageProgram final : public SizedProgram {
  private:
   static ImageHeader header_of(PixelSize size) {
     ImageHeader header;
-    header.format = ImageFormat::kPng;  // In full size, upright.
     header.width = size.width;
     header.height = size.height;
     return header;
@@ -160,18 +153,17 @@ class ImageProgram final : public SizedProgram {
                                   .height = size.height}));
     }
     if (!geometry.problem.empty()) {
-      return Error(ErrorCode::kInvalidArgument, geometry.problem);
+      return invalid(geometry.problem);
     }
     // A strip of 1 x 1,000,000 whose shorter side becomes 256 is a bomb too.
     for (const GeometryStep& step : geometry.steps) {
       if (std::uint64_t{step.to.width} * step.to.height > decode_.max_pixels) {
-        return Error(
-            ErrorCode::kCorrupt,
-            fmt::format("{} x {} pixels would become {} x {}, more than the "
-                        "limit of {}; raise DecodeImage(max_pixels=...) or "
-                        "resize to a height and a width",
-                        step.from.width, step.from.height, step.to.width,
-                        step.to.height, decode_.max_pixels));
+        return corrupt(
+            "{} x {} pixels would become {} x {}, more than the limit of {}; "
+            "raise DecodeImage(max_pixels=...) or resize to a height and a "
+            "width",
+            step.from.width, step.from.height, step.to.width, step.to.height,
+            decode_.max_pixels);
       }
     }
     return geometry;
@@ -242,13 +234,11 @@ class PixelsImageProgram final : public PixelsProgram {
     if (spec.dtype != dtype_ || shape.size() != 3 ||
         shape[is_chw ? 0 : 2] != channels_ || !is_side(shape[y]) ||
         !is_side(shape[y + 1])) {
-      return Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("{} {} of shape ({}), and the ops "
-                      "behind it work on {} images of {} channel(s) "
-                      "in {}",
-                      how_, to_string(spec.dtype), fmt::join(spec.shape, ", "),
-                      to_string(dtype_), channels_, is_chw ? "CHW" : "HWC"));
+      return invalid(
+          "{} {} of shape ({}), and the ops behind it work on {} images of {} "
+          "channel(s) in {}",
+          how_, to_string(spec.dtype), fmt::join(spec.shape, ", "),
+          to_string(dtype_), channels_, is_chw ? "CHW" : "HWC");
     }
     return PixelSize{static_cast<std::uint32_t>(shape[y + 1]),
                      static_cast<std::uint32_t>(shape[y])};
@@ -270,11 +260,10 @@ Result<void> check_size_is_not_drawn(const std::vector<Op>& ops) {
     if (fixed_size_of({ops[i]})) turned = nullptr;
   }
   if (turned == nullptr) return {};
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("random_rotation (op {}) with expand=true makes "
-                           "pictures of random sizes: put a resize or a crop "
-                           "to a height and a width behind it",
-                           turned->index));
+  return invalid(
+      "random_rotation (op {}) with expand=true makes pictures of random "
+      "sizes: put a resize or a crop to a height and a width behind it",
+      turned->index);
 }
 
 Result<std::shared_ptr<const SizedProgram>> compile_one(
@@ -307,9 +296,8 @@ Result<std::shared_ptr<const SizedProgram>> compile(std::vector<Op> ops,
     if (grey != nullptr && grey->channels == 1) pixels.mode = PixelMode::kGrey;
     if (std::holds_alternative<NormalizeOp>(op.params) ||
         std::holds_alternative<CastOp>(op.params)) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{} (op {}) works on bytes: put it before {}",
-                               crops->name, crops->index, op.name));
+      return invalid("{} (op {}) works on bytes: put it before {}", crops->name,
+                     crops->index, op.name);
     }
   }
   LEAT_TRY(

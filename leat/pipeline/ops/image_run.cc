@@ -11,13 +11,14 @@
 
 #include "leat/pipeline/ops/image_run.h"
 
-#include <fmt/format.h>
 #include <malloc.h>
 
 #include <cstring>
 #include <optional>
 
+#include "leat/base/errors.h"
 #include "leat/base/units.h"
+#include "leat/codec/image/image_codec.h"
 #include "leat/codec/image_formats.h"
 #include "leat/pipeline/ops/kernels.h"
 #include "leat/pipeline/ops/orientation.h"
@@ -27,8 +28,6 @@
 
 namespace leat {
 namespace {
-
-constexpr std::uint32_t kMostShrinkLog2 = 3;
 
 /// Whether the filter blurs enough to hide that the decoder shrank before it.
 bool hides_shrinking(Interpolation interpolation) {
@@ -167,18 +166,14 @@ class ImageRun {
     if (scratch_.decode_room == nullptr || bytes == 0) return {};
     const std::uint64_t most = scratch_.decode_room->capacity_bytes();
     if (bytes > most) {
-      return Error(
-          ErrorCode::kResourceExhausted,
-          fmt::format("decoding this {} of {} x {} pixels takes {}, and the "
-                      "decoders' part of memory= is {}: give {} times as much "
-                      "memory=, or store the picture {}",
-                      name_of(request_.header.format), request_.header.width,
-                      request_.header.height, format_bytes(bytes),
-                      format_bytes(most), bytes / most + 1,
-                      request_.header.format == ImageFormat::kWebp
-                          ? "smaller"
-                          : "in one pass: a JPEG not progressive, a PNG not "
-                            "interlaced"));
+      const ImageCodec& codec = *request_.header.codec;
+      return exhausted(
+          "decoding this {} of {} x {} pixels takes {}, and the decoders' part "
+          "of memory= is {}: give {} times as much memory=, or store the "
+          "picture {}",
+          codec.name, request_.header.width, request_.header.height,
+          format_bytes(bytes), format_bytes(most), bytes / most + 1,
+          codec.stored_lighter);
     }
     LEAT_TRY(scratch_.decode_memory, scratch_.decode_room->reserve(bytes, {}));
     return {};
@@ -380,7 +375,7 @@ class ImageRun {
 
 std::uint32_t shrink_log2_of(const ImageHeader& header, const Geometry& plan,
                              const DecodeImageOp& decode) {
-  if (header.format != ImageFormat::kJpeg || plan.steps.empty() ||
+  if (header.most_shrink_log2 == 0 || plan.steps.empty() ||
       plan.steps[0].kind != GeometryStep::Kind::kResize ||
       decode.dct_scaling == DctScaling::kOff ||
       !hides_shrinking(plan.steps[0].interpolation)) {
@@ -388,7 +383,7 @@ std::uint32_t shrink_log2_of(const ImageHeader& header, const Geometry& plan,
   }
   const GeometryStep& step = plan.steps[0];
   std::uint32_t log2 = 0;
-  while (log2 < kMostShrinkLog2 &&
+  while (log2 < header.most_shrink_log2 &&
          leaves_enough(step.from.width, log2 + 1, step.to.width) &&
          leaves_enough(step.from.height, log2 + 1, step.to.height)) {
     ++log2;

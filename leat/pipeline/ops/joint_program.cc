@@ -3,14 +3,13 @@
 
 #include "leat/pipeline/ops/joint_program.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <utility>
 #include <variant>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/pipeline/ops/function_program.h"
 #include "leat/pipeline/ops/image_program.h"
 #include "leat/pipeline/program/sample_view.h"
@@ -182,9 +181,8 @@ class PartProgram final : public ValueProgram {
   Result<Value> run(const SampleInput& input, const SampleRandom& random,
                     Scratch& scratch, RunNotes& notes) const override {
     if (input.sample == nullptr) {
-      return Error(ErrorCode::kInvalidArgument,
-                   "a function of several fields needs the others: use a "
-                   "loader");
+      return invalid(
+          "a function of several fields needs the others: use a loader");
     }
     std::vector<Value>* made = input.sample->made_by(whole_.get());
     if (made == nullptr) {

@@ -1,12 +1,12 @@
-#include <fmt/format.h>
-
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "leat/base/errors.h"
 #include "leat/pipeline/ops/make_augment.h"
 #include "leat/pipeline/ops/op.h"
 #include "leat/pipeline/ops/op_table.h"
 #include "leat/pipeline/ops/param_reader.h"
+#include "leat/pipeline/ops/parse_op.h"
 #include "leat/pipeline/ops/picture_op.h"
 
 namespace leat {
@@ -17,11 +17,6 @@ using Json = nlohmann::json;
 constexpr std::uint32_t kMostPadding = 65'535;
 constexpr double kMostFactor = 1000;
 constexpr double kMostFill = 1e30;
-constexpr Choice<DType> kWholeTypes[] = {
-    {"int64", DType::kInt64},   {"int32", DType::kInt32},
-    {"int16", DType::kInt16},   {"int8", DType::kInt8},
-    {"uint8", DType::kUint8},   {"uint16", DType::kUint16},
-    {"uint32", DType::kUint32}, {"uint64", DType::kUint64}};
 constexpr Choice<DType> kFloatTypes[] = {{"float32", DType::kFloat32},
                                          {"float16", DType::kFloat16},
                                          {"bfloat16", DType::kBfloat16},
@@ -34,20 +29,6 @@ constexpr Choice<DType> kCastTypes[] = {
     {"int32", DType::kInt32},     {"int64", DType::kInt64},
     {"uint16", DType::kUint16},   {"uint32", DType::kUint32},
     {"uint64", DType::kUint64}};
-constexpr Choice<std::optional<DType>> kJsonTypes[] = {
-    {"int64", DType::kInt64},     {"int32", DType::kInt32},
-    {"int16", DType::kInt16},     {"int8", DType::kInt8},
-    {"uint8", DType::kUint8},     {"uint16", DType::kUint16},
-    {"uint32", DType::kUint32},   {"uint64", DType::kUint64},
-    {"float32", DType::kFloat32}, {"float64", DType::kFloat64},
-    {"bool", DType::kBool},       {"str", std::nullopt}};
-constexpr Choice<std::optional<DType>> kFeatureTypes[] = {
-    {"int64", DType::kInt64},     {"int32", DType::kInt32},
-    {"int16", DType::kInt16},     {"int8", DType::kInt8},
-    {"uint8", DType::kUint8},     {"uint16", DType::kUint16},
-    {"uint32", DType::kUint32},   {"uint64", DType::kUint64},
-    {"float32", DType::kFloat32}, {"float64", DType::kFloat64},
-    {"bool", DType::kBool}};
 const std::vector<double> kImagenetMean = {0.485, 0.456, 0.406};
 const std::vector<double> kImagenetStd = {0.229, 0.224, 0.225};
 
@@ -184,36 +165,6 @@ OpParams cast(ParamReader& params) {
   return op;
 }
 
-OpParams parse_int(ParamReader& params) {
-  return ParseIntOp{params.choice<DType>("dtype", kWholeTypes)};
-}
-
-OpParams parse_float(ParamReader& params) {
-  return ParseFloatOp{params.choice<DType>(
-      "dtype", {{"float64", DType::kFloat64}, {"float32", DType::kFloat32}})};
-}
-
-OpParams parse_text(ParamReader&) { return ParseTextOp{}; }
-
-Joining joining_in(ParamReader& params) {
-  return params.flag("ragged") ? Joining::kRagged : Joining::kStack;
-}
-
-OpParams parse_json(ParamReader& params) {
-  ParseJsonOp op;
-  op.joining = joining_in(params);
-  if (Result<JsonPath> path = parse_json_path(params.text("path")); path) {
-    op.path = *std::move(path);
-  } else {
-    params.fail(path.error().message());
-  }
-  if (params.is_null("dtype")) return op;
-  op.dtype = params.choice<std::optional<DType>>("dtype", kJsonTypes);
-  op.takes_text = !op.dtype;
-  op.takes_numbers = op.dtype.has_value();
-  return op;
-}
-
 JsonRowsPath rows_path_in(ParamReader& params, std::string_view name) {
   Result<JsonRowsPath> path = parse_json_rows_path(params.text(name));
   if (path) return *std::move(path);
@@ -241,36 +192,9 @@ OpParams parse_keypoints(ParamReader& params) {
                           params.flag("normalized")};
 }
 
-OpParams load_npy(ParamReader& params) { return LoadNpyOp{joining_in(params)}; }
-
-OpParams parse_feature(ParamReader& params) {
-  ParseFeatureOp op;
-  op.joining = joining_in(params);
-  if (!params.is_null("dtype")) {
-    op.dtype = params.choice<std::optional<DType>>("dtype", kFeatureTypes);
-  }
-  return op;
-}
-
-OpParams load_mds_array(ParamReader& params) {
-  LoadMdsArrayOp op{.items = std::nullopt, .joining = joining_in(params)};
-  if (params.is_null("dtype")) return op;
-  op.items = mds_items_named(params.text("dtype"));
-  if (!op.items) {
-    params.fail(
-        "dtype must be one of uint8 to uint64, int8 to int64, float16, "
-        "float32, float64");
-  }
-  return op;
-}
-
-OpParams load_litdata_array(ParamReader& params) {
-  return LoadLitdataArrayOp{joining_in(params)};
-}
-
 OpParams python(ParamReader& params) {
   return FunctionOp{.function = nullptr,
-                    .joining = joining_in(params),
+                    .joining = params.joining(),
                     .fields = params.names("fields"),
                     .draws = params.flag("draws"),
                     .filters = params.flag("filters")};
@@ -291,16 +215,8 @@ constexpr Choice<MakeParams> kMakers[] = {
     {"color_jitter", color_jitter},
     {"normalize", normalize},
     {"cast", cast},
-    {"parse_int", parse_int},
-    {"parse_float", parse_float},
-    {"parse_text", parse_text},
-    {"parse_json", parse_json},
     {"parse_boxes", parse_boxes},
     {"parse_keypoints", parse_keypoints},
-    {"load_npy", load_npy},
-    {"parse_feature", parse_feature},
-    {"load_mds_array", load_mds_array},
-    {"load_litdata_array", load_litdata_array},
     {"python", python},
 };
 
@@ -309,16 +225,12 @@ constexpr Choice<MakeParams> kMakers[] = {
 Result<Op> make_op(const OpSpec& spec, std::size_t index) {
   const OpInfo* info = find_op(spec.name);
   if (info == nullptr) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("there is no op '{}'; there are {}", spec.name,
-                             op_names()));
+    return invalid("there is no op '{}'; there are {}", spec.name, op_names());
   }
   const Json given =
       Json::parse(spec.params_json, nullptr, /*allow_exceptions=*/false);
   if (!given.is_object()) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{}: its parameters are no JSON object", spec.name));
+    return invalid("{}: its parameters are no JSON object", spec.name);
   }
   ParamReader params(*info, given);
   Op op;
@@ -335,6 +247,10 @@ Result<Op> make_op(const OpSpec& spec, std::size_t index) {
   if (auto augment = make_augment_params(spec.name, params)) {
     op.params = *std::move(augment);
   }
+  for (const ParseOpKind* kind : parse_op_kinds()) {
+    if (kind->info.name != spec.name) continue;
+    op.params = ParseOpParams{.kind = kind, .parse = kind->make(params)};
+  }
   for (const PictureOpKind* kind : picture_op_kinds()) {
     if (kind->info.name != spec.name) continue;
     op.params = PictureOpParams{.kind = kind, .op = kind->make(params)};
@@ -343,17 +259,15 @@ Result<Op> make_op(const OpSpec& spec, std::size_t index) {
   if (auto* function = std::get_if<FunctionOp>(&op.params)) {
     function->function = spec.function;
     if (!function->fields.empty() && !(op.field.empty() && op.to.empty())) {
-      return Error(ErrorCode::kInvalidArgument,
-                   "python: fields= is given instead of field= and to=");
+      return invalid("python: fields= is given instead of field= and to=");
     }
     if (function->fields.size() == 1) {
-      return Error(ErrorCode::kInvalidArgument,
-                   "python: fields= names several; of one, say field=");
+      return invalid("python: fields= names several; of one, say field=");
     }
     if (spec.function == nullptr) {
-      return Error(ErrorCode::kInvalidArgument,
-                   "python: a function can only be given in a program, as "
-                   "leat.ops.Python(...)");
+      return invalid(
+          "python: a function can only be given in a program, as "
+          "leat.ops.Python(...)");
     }
   }
   return op;

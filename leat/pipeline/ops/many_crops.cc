@@ -1,8 +1,7 @@
 #include "leat/pipeline/ops/many_crops.h"
 
-#include <fmt/format.h>
-
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
@@ -117,10 +116,10 @@ Result<std::vector<std::vector<Op>>> ops_of_views(const std::vector<Op>& ops,
         std::holds_alternative<CastOp>(ops[i].params)) {
       continue;
     }
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} (op {}) stands behind {}, and only normalize "
-                             "and cast can: put it before",
-                             ops[i].name, ops[i].index, ops[at].name));
+    return invalid(
+        "{} (op {}) stands behind {}, and only normalize and cast can: put it "
+        "before",
+        ops[i].name, ops[i].index, ops[at].name);
   }
   const auto& crops = std::get<ManyCropsOp>(ops[at].params);
   std::vector<std::vector<Op>> views(kCropPlaces *

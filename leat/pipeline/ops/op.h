@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,9 +12,7 @@
 
 #include "leat/base/result.h"
 #include "leat/codec/image/image.h"
-#include "leat/codec/json/json_path.h"
 #include "leat/codec/json/json_rows.h"
-#include "leat/codec/mds/mds_array.h"
 #include "leat/pipeline/ops/augment_ops.h"
 #include "leat/pipeline/ops/weights.h"
 #include "leat/pipeline/program/program.h"
@@ -22,8 +21,13 @@
 
 namespace leat {
 
+struct FieldProgram;   // parse_op.h
+struct ParseOpKind;    // parse_op.h
 class PictureOp;       // picture_op.h
 struct PictureOpKind;  // picture_op.h
+
+/// Makes the program of the field of that name.
+using ParseField = std::function<FieldProgram(const std::string& field)>;
 
 struct PixelSize {
   std::uint32_t width = 0;
@@ -142,37 +146,6 @@ struct CastOp {
   CastScale scale = CastScale::kTo01;
 };
 
-struct ParseIntOp {
-  DType dtype = DType::kInt64;
-};
-
-struct ParseFloatOp {
-  DType dtype = DType::kFloat64;
-};
-
-struct ParseTextOp {};
-
-struct ParseJsonOp {
-  JsonPath path;
-  std::optional<DType> dtype;  ///< For numbers; none: as written.
-  bool takes_text = true;
-  bool takes_numbers = true;
-  Joining joining = Joining::kStack;
-};
-
-struct LoadNpyOp {
-  Joining joining = Joining::kStack;
-};
-
-struct LoadMdsArrayOp {
-  std::optional<MdsItems> items;  ///< None: each array says its type.
-  Joining joining = Joining::kStack;
-};
-
-struct LoadLitdataArrayOp {
-  Joining joining = Joining::kStack;
-};
-
 /// The numbers of a box: corners, or one corner or the middle and the size.
 enum class BoxFormat : std::uint8_t { kXyxy, kXywh, kCxcywh };
 
@@ -189,12 +162,6 @@ struct ParseBoxesOp {
 struct ParseKeypointsOp {
   JsonRowsPath path;
   bool is_normalized = false;
-};
-
-/// The numbers of a tf.train.Feature.
-struct ParseFeatureOp {
-  std::optional<DType> dtype;  ///< None: int64 or float32, as they are.
-  Joining joining = Joining::kStack;
 };
 
 struct FunctionOp {
@@ -214,6 +181,12 @@ struct PadToOp {
   double fill = 0;
 };
 
+/// An op of the list that parse_op.h declares.
+struct ParseOpParams {
+  const ParseOpKind* kind = nullptr;
+  ParseField parse;
+};
+
 /// An op of the list that picture_op.h declares.
 struct PictureOpParams {
   const PictureOpKind* kind = nullptr;
@@ -226,13 +199,11 @@ struct PictureOpParams {
 using OpParams =
     std::variant<DecodeImageOp, ResizeOp, CenterCropOp, RandomResizedCropOp,
                  RandomHorizontalFlipOp, RandomCropOp, PadOp, ColorJitterOp,
-                 NormalizeOp, CastOp, ParseIntOp, ParseFloatOp, ParseTextOp,
-                 ParseJsonOp, LoadNpyOp, FunctionOp, PadToOp, ParseBoxesOp,
-                 ParseKeypointsOp, RandomVerticalFlipOp, RandomColourOp,
-                 GrayscaleOp, GaussianBlurOp, PictureOpParams, RandomRotationOp,
-                 RandomAffineOp, RandAugmentOp, AutoAugmentOp,
-                 TrivialAugmentWideOp, AugMixOp, LetterboxOp, ManyCropsOp,
-                 ParseFeatureOp, LoadMdsArrayOp, LoadLitdataArrayOp>;
+                 NormalizeOp, CastOp, ParseOpParams, FunctionOp, PadToOp,
+                 ParseBoxesOp, ParseKeypointsOp, RandomVerticalFlipOp,
+                 RandomColourOp, GrayscaleOp, GaussianBlurOp, PictureOpParams,
+                 RandomRotationOp, RandomAffineOp, RandAugmentOp, AutoAugmentOp,
+                 TrivialAugmentWideOp, AugMixOp, LetterboxOp, ManyCropsOp>;
 
 /// An op that passed all checks that need no field.
 struct Op {

@@ -18,14 +18,7 @@ bool draws(const PictureOpParams& op) {
 // One line for each op.
 struct KindOf {
   OpKind operator()(const DecodeImageOp&) const { return OpKind::kReads; }
-  OpKind operator()(const ParseIntOp&) const { return OpKind::kReads; }
-  OpKind operator()(const ParseFloatOp&) const { return OpKind::kReads; }
-  OpKind operator()(const ParseTextOp&) const { return OpKind::kReads; }
-  OpKind operator()(const ParseJsonOp&) const { return OpKind::kReads; }
-  OpKind operator()(const LoadNpyOp&) const { return OpKind::kReads; }
-  OpKind operator()(const ParseFeatureOp&) const { return OpKind::kReads; }
-  OpKind operator()(const LoadMdsArrayOp&) const { return OpKind::kReads; }
-  OpKind operator()(const LoadLitdataArrayOp&) const { return OpKind::kReads; }
+  OpKind operator()(const ParseOpParams&) const { return OpKind::kReads; }
   OpKind operator()(const ParseBoxesOp&) const { return OpKind::kReads; }
   OpKind operator()(const ParseKeypointsOp&) const { return OpKind::kReads; }
 
@@ -138,14 +131,7 @@ struct ForLabels {
   void operator()(ManyCropsOp&) const {}
 
   void operator()(DecodeImageOp&) const {}
-  void operator()(ParseIntOp&) const {}
-  void operator()(ParseFloatOp&) const {}
-  void operator()(ParseTextOp&) const {}
-  void operator()(ParseJsonOp&) const {}
-  void operator()(LoadNpyOp&) const {}
-  void operator()(ParseFeatureOp&) const {}
-  void operator()(LoadMdsArrayOp&) const {}
-  void operator()(LoadLitdataArrayOp&) const {}
+  void operator()(ParseOpParams&) const {}
   void operator()(ParseBoxesOp&) const {}
   void operator()(ParseKeypointsOp&) const {}
   void operator()(RandomColourOp&) const {}

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "leat/pipeline/ops/augment_table.h"
+#include "leat/pipeline/ops/parse_op.h"
 #include "leat/pipeline/ops/picture_op.h"
 
 namespace leat {
@@ -114,23 +115,6 @@ constexpr std::array kPython = {
     ParamInfo{"filters", kFlag, "false", "it skips samples"},
     kIndependent,
 };
-constexpr std::array kParseInt = {
-    ParamInfo{
-        "dtype", kText, R"("int64")",
-        "int8 to int64 or uint8 to uint64; what does not fit is an error"},
-};
-constexpr std::array kParseFloat = {
-    ParamInfo{"dtype", kText, R"("float64")", "float32 or float64"},
-};
-constexpr std::array kParseJson = {
-    ParamInfo{
-        "path", kText, R"("")",
-        "where the value is, such as a.b[0]; default: the whole document"},
-    ParamInfo{"dtype", kText, "null",
-              "int8 to uint64, float32, float64, bool or str; default: int64, "
-              "float64, bool or str, as it is written"},
-    ParamInfo{"ragged", kFlag, "false", "lists may differ in length"},
-};
 constexpr std::string_view kRowsPath =
     "where the rows are, such as boxes or annotations[*].bbox; default: the "
     "whole document";
@@ -153,23 +137,6 @@ constexpr std::array kParseBoxes = {
 constexpr std::array kParseKeypoints = {
     ParamInfo{"path", kText, R"("")", kRowsPath},
     kNormalized,
-};
-constexpr std::array kLoadNpy = {
-    ParamInfo{"ragged", kFlag, "false",
-              "arrays may differ in their first dimension"},
-};
-constexpr std::array kParseFeature = {
-    ParamInfo{"dtype", kText, "null",
-              "int8 to uint64, float32, float64 or bool; default: int64 or "
-              "float32, as they are stored"},
-    ParamInfo{"ragged", kFlag, "false", "lists may differ in length"},
-};
-constexpr std::array kLoadMdsArray = {
-    ParamInfo{"dtype", kText, "null",
-              "uint8 to uint64, int8 to int64 or float16 to float64, as the "
-              "column says; default: each array says it"},
-    ParamInfo{"ragged", kFlag, "false",
-              "arrays may differ in their first dimension"},
 };
 constexpr std::array kCommon = {
     ParamInfo{"field", kText, R"("")",
@@ -200,23 +167,10 @@ constexpr std::array kOps = {
            kColorJitter},
     OpInfo{"normalize", "to floats: (value / 255 - mean) / std", kNormalize},
     OpInfo{"cast", "to another type", kCast},
-    OpInfo{"parse_int", "decimal digits, as in .cls, to a whole number",
-           kParseInt, "field"},
-    OpInfo{"parse_float", "a decimal number", kParseFloat, "field"},
-    OpInfo{"parse_text", "UTF-8 to a text", {}, "field"},
-    OpInfo{"parse_json", "a number, a text or a list of numbers out of JSON",
-           kParseJson, "path"},
     OpInfo{"parse_boxes", "boxes out of JSON, which follow their picture",
            kParseBoxes, "path"},
     OpInfo{"parse_keypoints", "points out of JSON, which follow their picture",
            kParseKeypoints, "path"},
-    OpInfo{"load_npy", "an array as numpy.save writes it", kLoadNpy, "field"},
-    OpInfo{"parse_feature", "the numbers of a feature of a tf.train.Example",
-           kParseFeature, "field"},
-    OpInfo{"load_mds_array", "an array of a column ndarray of MDS",
-           kLoadMdsArray, "field"},
-    OpInfo{"load_litdata_array", "a tensor or an array in a chunk of LitData",
-           kLoadNpy, "field"},
     OpInfo{"python", "a function of yours (in Python alone)", kPython, "field"},
     OpInfo{"random_vertical_flip", "mirror some, top to bottom",
            augment_table::kOnlyP},
@@ -268,6 +222,7 @@ void add_names(std::string& names, std::span<const ParamInfo> params) {
 std::span<const OpInfo> op_table() {
   static const std::vector<OpInfo> kAll = [] {
     std::vector<OpInfo> all(kOps.begin(), kOps.end());
+    for (const ParseOpKind* kind : parse_op_kinds()) all.push_back(kind->info);
     for (const PictureOpKind* kind : picture_op_kinds()) {
       all.push_back(kind->info);
     }

@@ -1,6 +1,6 @@
 // Every op and parameter there is: the rows of op_table.cc, then those of
-// picture_op_kinds(). Parsing, defaults, messages and help are all made from
-// this table.
+// parse_op_kinds() and picture_op_kinds(). Parsing, defaults, messages and help
+// are all made from this table.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,8 +1,8 @@
 #include "leat/pipeline/ops/orientation.h"
 
-#include <fmt/format.h>
-
 #include <cstddef>
+
+#include "leat/base/errors.h"
 
 namespace leat {
 
@@ -12,16 +12,14 @@ Result<void> check_orientation(const ImageHeader& header,
       header.orientation == 1) {
     return {};
   }
-  return Error(
-      ErrorCode::kCorrupt,
-      fmt::format(
-          "its EXIF orientation is {}, so it is displayed turned or mirrored, "
-          "and nothing says whether its annotations ({}) are of the picture as "
-          "it is displayed or as it is stored: say "
-          "DecodeImage(exif_orientation=False) for stored pixels, as Pillow, "
-          "torchvision and COCO's tools give them, or exif_orientation=True "
-          "for displayed ones; or save the picture upright",
-          header.orientation, decode.annotated_by));
+  return corrupt(
+      "its EXIF orientation is {}, so it is displayed turned or mirrored, and "
+      "nothing says whether its annotations ({}) are of the picture as it is "
+      "displayed or as it is stored: say DecodeImage(exif_orientation=False) "
+      "for stored pixels, as Pillow, torchvision and COCO's tools give them, "
+      "or exif_orientation=True for displayed ones; or save the picture "
+      "upright",
+      header.orientation, decode.annotated_by);
 }
 
 void turn_upright(const PixelView& stored, std::uint32_t channels,

@@ -81,6 +81,11 @@ class ParamReader {
     return names;
   }
 
+  /// The parameter `ragged` of an op that has it.
+  Joining joining() {
+    return flag("ragged") ? Joining::kRagged : Joining::kStack;
+  }
+
   bool flag(std::string_view name) {
     const nlohmann::json value = value_of(name);
     if (value.is_boolean()) return value.get<bool>();

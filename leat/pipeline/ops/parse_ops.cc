@@ -1,9 +1,8 @@
 // Ops as text: the command line's spelling, and Python's JSON.
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
+#include "leat/base/errors.h"
 #include "leat/base/text.h"
 #include "leat/pipeline/ops/op_table.h"
 #include "leat/pipeline/program/program.h"
@@ -48,9 +47,7 @@ Json value_of(const ParamInfo& param, std::string_view text) {
 }
 
 Error unknown_op(std::string_view name) {
-  return Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("there is no op '{}'; there are {}", name, op_names()));
+  return invalid("there is no op '{}'; there are {}", name, op_names());
 }
 
 /// "resize:256:interpolation=bicubic"
@@ -64,18 +61,16 @@ Result<OpSpec> parse_op(std::string_view text) {
     const std::size_t equals = parts[i].find('=');
     const bool has_name = equals != std::string_view::npos;
     if (!has_name && i > 1) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{}: '{}' needs the name of a parameter, as in "
-                               "name={}; there are {}",
-                               op->name, parts[i], parts[i], param_names(*op)));
+      return invalid(
+          "{}: '{}' needs the name of a parameter, as in name={}; there are {}",
+          op->name, parts[i], parts[i], param_names(*op));
     }
     const std::string_view name =
         has_name ? trimmed(parts[i].substr(0, equals)) : unnamed_param(*op);
     const ParamInfo* param = find_param(*op, name);
     if (param == nullptr) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{} has no parameter '{}'; it has {}", op->name,
-                               name, param_names(*op)));
+      return invalid("{} has no parameter '{}'; it has {}", op->name, name,
+                     param_names(*op));
     }
     params[std::string(name)] = value_of(
         *param, trimmed(has_name ? parts[i].substr(equals + 1) : parts[i]));
@@ -98,15 +93,13 @@ Result<std::vector<OpSpec>> parse_ops(std::string_view text) {
 Result<std::vector<OpSpec>> ops_from_json(std::string_view json) {
   const Json list = Json::parse(json, nullptr, /*allow_exceptions=*/false);
   if (!list.is_array()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 R"(ops are no JSON list of {"name": ..., "params": {...}})");
+    return invalid(R"(ops are no JSON list of {"name": ..., "params": {...}})");
   }
   std::vector<OpSpec> ops;
   for (const Json& entry : list) {
     if (!entry.is_object() || !entry.contains("name") ||
         !entry["name"].is_string()) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("op {} has no name", ops.size()));
+      return invalid("op {} has no name", ops.size());
     }
     OpSpec op{entry["name"].get<std::string>(), "{}"};
     if (find_op(op.name) == nullptr) return unknown_op(op.name);

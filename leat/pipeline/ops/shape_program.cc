@@ -1,12 +1,11 @@
 #include "leat/pipeline/ops/shape_program.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 #include <variant>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/pipeline/ops/seen_sizes.h"
 #include "leat/pipeline/program/cut.h"
 
@@ -67,10 +66,10 @@ Result<std::optional<OwnShapes>> take_own_shapes(std::vector<Op>& ops,
     const auto* pad = std::get_if<PadToOp>(&ops[i].params);
     if (pad == nullptr) continue;
     if (i + 1 != ops.size()) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{} (op {}) fills up what is delivered: put it "
-                               "behind all other ops of its field",
-                               ops[i].name, ops[i].index));
+      return invalid(
+          "{} (op {}) fills up what is delivered: put it behind all other ops "
+          "of its field",
+          ops[i].name, ops[i].index);
     }
     shapes = OwnShapes{.joining = Joining::kPadded,
                        .pad_rule = {.size = {pad->size.height, pad->size.width},
@@ -83,10 +82,10 @@ Result<std::optional<OwnShapes>> take_own_shapes(std::vector<Op>& ops,
     return std::holds_alternative<ManyCropsOp>(op.params);
   });
   if (shapes && crops != ops.end()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} (op {}) makes pictures of one size: neither "
-                             "pad_to nor ragged=true has a place beside it",
-                             crops->name, crops->index));
+    return invalid(
+        "{} (op {}) makes pictures of one size: neither pad_to nor ragged=true "
+        "has a place beside it",
+        crops->name, crops->index);
   }
   if (shapes && shapes->joining == Joining::kPadded) ops.pop_back();
   return shapes;

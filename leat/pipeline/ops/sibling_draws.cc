@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <string>
 
+#include "leat/base/errors.h"
 #include "leat/pipeline/ops/op_kind.h"
 
 namespace leat {
@@ -41,13 +42,12 @@ std::string remedy(const Placed& one, const Placed& other) {
 }
 
 Error apart(const Placed& one, const Placed& other) {
-  return Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("{} (op {}) draws for '{}', and {} (op {}) for '{}' of the "
-                  "same sample, each by itself: {}; or say independent=True if "
-                  "they do not belong together",
-                  one.op.name, one.op.index, one.chain.name, other.op.name,
-                  other.op.index, other.chain.name, remedy(one, other)));
+  return invalid(
+      "{} (op {}) draws for '{}', and {} (op {}) for '{}' of the same sample, "
+      "each by itself: {}; or say independent=True if they do not belong "
+      "together",
+      one.op.name, one.op.index, one.chain.name, other.op.name, other.op.index,
+      other.chain.name, remedy(one, other));
 }
 
 Result<void> check_two(const Chain& one, const Chain& other) {

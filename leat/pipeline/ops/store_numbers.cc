@@ -1,7 +1,5 @@
 #include "leat/pipeline/ops/store_numbers.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
@@ -41,9 +40,8 @@ Result<void> store_as(std::span<const From> numbers, DType dtype,
                       std::byte* into) {
   for (const From number : numbers) {
     if (!fits<To>(number)) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{} is no {}; choose another dtype=", number,
-                               to_string(dtype)));
+      return invalid("{} is no {}; choose another dtype=", number,
+                     to_string(dtype));
     }
     const To value = static_cast<To>(number);
     std::memcpy(into, &value, sizeof(To));

@@ -1,9 +1,9 @@
 #include "leat/pipeline/program/sample_view.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
+
+#include "leat/base/errors.h"
 
 namespace leat {
 
@@ -14,14 +14,13 @@ Result<void> SampleView::meet(Met met) {
     return {};
   }
   if (first->width == met.width && first->height == met.height) return {};
-  return Error(
-      ErrorCode::kCorrupt,
-      fmt::format("\"{}\" has {} x {} pixels and \"{}\" {} x {} where {} "
-                  "(op {}) moves both alike: make them of one size, such as "
-                  "with leat.ops.Resize((height, width)) before it, or give "
-                  "each an op of its own (field=, independent=True)",
-                  first->field, first->width, first->height, met.field,
-                  met.width, met.height, met.op, met.op_index));
+  return corrupt(
+      "\"{}\" has {} x {} pixels and \"{}\" {} x {} where {} (op {}) moves "
+      "both alike: make them of one size, such as with "
+      "leat.ops.Resize((height, width)) before it, or give each an op of its "
+      "own (field=, independent=True)",
+      first->field, first->width, first->height, met.field, met.width,
+      met.height, met.op, met.op_index);
 }
 
 std::vector<Value>* SampleView::made_by(const void* program) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/text.h"
 #include "leat/store/azure/replies.h"
 #include "leat/store/azure/shared_key.h"
@@ -26,9 +27,7 @@ constexpr std::string_view kVersion = "x-ms-version: 2021-08-06";
 /// Azure takes signatures of 15 minutes around its own time.
 constexpr std::chrono::minutes kClockNoise{1};
 
-Error no_key() {
-  return Error(ErrorCode::kInvalidArgument, "an object needs a key");
-}
+Error no_key() { return invalid("an object needs a key"); }
 
 class AzureStore final : public Store {
  public:
@@ -203,8 +202,7 @@ Result<ObjectInfo> AzureStore::stat(std::string_view key,
   LEAT_TRY(const HttpReply reply, ask(request_for("HEAD", key), doing, stop));
   const auto size = number_from<std::uint64_t>(reply.header("content-length"));
   if (!size) {
-    return Error(ErrorCode::kUnavailable,
-                 fmt::format("{}: the reply has no size", doing));
+    return unavailable("{}: the reply has no size", doing);
   }
   return ObjectInfo{
       .key = std::string(key),

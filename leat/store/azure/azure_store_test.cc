@@ -12,7 +12,7 @@
 
 #include "leat/store/azure/shared_key.h"
 #include "leat/store/azure/testing/fake_azure.h"
-#include "leat/store/cloud/fake_http.h"
+#include "leat/store/cloud/testing/fake_http.h"
 #include "leat/store/cloud/testing/link_world.h"
 #include "leat/store/testing/conformance.h"
 

@@ -8,6 +8,7 @@
 #include <pugixml.hpp>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/text.h"
 #include "leat/store/cloud/checks.h"
 #include "leat/store/cloud/list_xml.h"
@@ -24,10 +25,9 @@ constexpr std::ptrdiff_t kMostTags = 500'000;
 constexpr std::size_t kMostErrorBytes = 64 << 10;
 
 Error bad_list(std::string_view why) {
-  return Error(ErrorCode::kCorrupt,
-               fmt::format("the server's list of blobs is not Azure's: {}; "
-                           "check the endpoint URL",
-                           why));
+  return corrupt(
+      "the server's list of blobs is not Azure's: {}; check the endpoint URL",
+      why);
 }
 
 /// Names that XML cannot hold come percent-encoded.

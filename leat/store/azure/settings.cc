@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/text.h"
 #include "leat/store/azure/token_sources.h"
 #include "leat/store/cloud/ask.h"
@@ -26,10 +27,6 @@ constexpr std::string_view kDevelopment =
     "K1SZFPTOtr/KBHBeksoGMGw==;"
     "BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1";
 
-Error invalid(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 /// The account and what goes with it. Each has its place for messages.
 struct Account {
   std::string name;
@@ -43,9 +40,8 @@ struct Account {
 Result<void> check_container(std::string_view container) {
   if (container.empty() || container.size() > 63 ||
       !consists_of(container, "-$")) {
-    return invalid(fmt::format(
-        "'{}' is no container name: 1 to 63 letters, digits and '-'",
-        uri_encode(container.substr(0, 63), Slash::kKeep)));
+    return invalid("'{}' is no container name: 1 to 63 letters, digits and '-'",
+                   uri_encode(container.substr(0, 63), Slash::kKeep));
   }
   return {};
 }
@@ -109,10 +105,10 @@ Result<void> go_to(std::string host, Account& account) {
   }
   const std::string name = host.substr(0, at);
   if (!account.name.empty() && account.name != name) {
-    return invalid(fmt::format(
+    return invalid(
         "the URL is of account {}, and the environment's keys are of {}; unset "
         "{} and AZURE_STORAGE_ACCOUNT_NAME, or set them to the URL's account",
-        name, uri_encode(account.name, Slash::kEncode), kConnectionString));
+        name, uri_encode(account.name, Slash::kEncode), kConnectionString);
   }
   account.name = name;
   account.suffix = host.substr(at + kDfs.size());
@@ -143,10 +139,10 @@ Result<std::optional<Credentials>> known_credentials(const Account& account) {
   if (!account.key.empty()) {
     auto key = base64_decode(account.key);
     if (!key || account.name.empty() || !consists_of(account.name, "-")) {
-      return invalid(fmt::format(
+      return invalid(
           "the account's key is not base64, or its name is missing; copy {}, "
           "or AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY again",
-          kConnectionString));
+          kConnectionString);
     }
     found.access_key_id = account.name;
     found.secret_access_key = *std::move(key);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/store/cloud/ask.h"
 #include "leat/store/cloud/endpoint.h"
 #include "leat/store/cloud/small_file.h"
@@ -23,10 +24,6 @@ constexpr std::string_view kImds = "http://169.254.169.254";
 constexpr std::size_t kMostFileBytes = 64 << 10;
 constexpr std::chrono::seconds kImdsTimeout{3};
 constexpr int kAttempts = 3;
-
-Error denied(std::string message) {
-  return Error(ErrorCode::kPermissionDenied, std::move(message));
-}
 
 /// An application of a tenant, which shows a secret or a token of a file.
 class Application final : public CredentialProvider {
@@ -73,9 +70,8 @@ class Application final : public CredentialProvider {
       text->pop_back();
     }
     if (text && !text->empty()) return *std::move(text);
-    return denied(
-        fmt::format("AZURE_FEDERATED_TOKEN_FILE names {}, which is {}", path,
-                    text ? "empty" : "not there"));
+    return denied("AZURE_FEDERATED_TOKEN_FILE names {}, which is {}", path,
+                  text ? "empty" : "not there");
   }
 
   const std::string url_;
@@ -109,14 +105,14 @@ class ManagedIdentity final : public CredentialProvider {
     if (stop.stop_requested()) return Error(ErrorCode::kCancelled, "cancelled");
     if (!reply && has_answered_) return reply.error();
     if (!reply) {
-      return denied(fmt::format(
+      return denied(
           "no Azure credentials: AZURE_STORAGE_CONNECTION_STRING, "
           "AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_TOKEN, "
           "AZURE_CLIENT_SECRET and AZURE_FEDERATED_TOKEN_FILE are not set, and "
           "nobody answers at {} (not a virtual machine of Azure). Set one of "
           "them; for a public container use no_sign_request "
           "(--no-sign-request)",
-          url_for_people(host)));
+          url_for_people(host));
     }
     LEAT_TRY(
         TimedCredentials found,
@@ -141,11 +137,9 @@ Result<std::shared_ptr<CredentialProvider>> find_azure_token_source(
       value_of(tools.env, "AZURE_FEDERATED_TOKEN_FILE").has_value();
   if (!has_secret) return {std::make_shared<ManagedIdentity>(tools)};
   if (!tenant || !client || !consists_of(*tenant, "-.")) {
-    return Error(
-        ErrorCode::kInvalidArgument,
+    return invalid(
         "AZURE_CLIENT_SECRET or AZURE_FEDERATED_TOKEN_FILE is set, and "
-        "AZURE_TENANT_ID or AZURE_CLIENT_ID is not, or is none; set "
-        "all three");
+        "AZURE_TENANT_ID or AZURE_CLIENT_ID is not, or is none; set all three");
   }
   std::string authority = value_of(tools.env, "AZURE_AUTHORITY_HOST")
                               .value_or(std::string(kAuthority));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "leat/base/errors.h"
 #include "leat/store/cloud/uri.h"
 
 namespace leat {
@@ -16,15 +17,9 @@ bool is_printable(std::string_view text) {
   });
 }
 
-Error invalid(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 Error bad_page(std::string_view why) {
-  return Error(ErrorCode::kCorrupt,
-               fmt::format("the server's list of objects is wrong: {}; check "
-                           "the endpoint URL",
-                           why));
+  return corrupt(
+      "the server's list of objects is wrong: {}; check the endpoint URL", why);
 }
 
 Result<void> check_entry(std::string_view text, const std::string* before,

@@ -1,9 +1,8 @@
 #include "leat/store/cloud/judge.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/store/http/content_range.h"
 #include "leat/store/http/status.h"
 
@@ -17,10 +16,10 @@ Result<void> check_carried(const HttpReply& reply, const ReadRequest& request,
   if (wanted.empty() || carried.empty() || same_version(carried, wanted)) {
     return {};
   }
-  return Error(ErrorCode::kCorrupt,
-               fmt::format("the object changed since it was indexed (its {} "
-                           "is no longer {}); index again",
-                           tag.name, wanted));
+  return corrupt(
+      "the object changed since it was indexed (its {} is no longer {}); index "
+      "again",
+      tag.name, wanted);
 }
 
 Result<HttpReply> judge_call(const std::string& doing,

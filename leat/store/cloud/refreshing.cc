@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/units.h"
 #include "leat/runtime/log.h"
 #include "leat/store/cloud/expiration.h"
@@ -86,7 +87,7 @@ void RefreshingCredentials::when_ready(const std::stop_token& stop,
     if (is_usable(now)) {
       at_once = held_.keys;
     } else if (!options_.provider) {
-      at_once = Error(ErrorCode::kPermissionDenied, "no credentials");
+      at_once = denied("no credentials");
     } else if (failure_ && now < not_before_) {
       at_once = *failure_;
     } else if (!stop.stop_requested()) {
@@ -154,25 +155,22 @@ Result<CredentialsRef> RefreshingCredentials::adopt(
     Result<CredentialAnswer> answer) {
   if (!answer) return note_failure(std::move(answer).error());
   if (!answer->found) {
-    return note_failure(Error(ErrorCode::kPermissionDenied, answer->why_not));
+    return note_failure(denied(answer->why_not));
   }
   TimedCredentials& found = *answer->found;
   if (refused_ && are_same(found.keys, *refused_)) {
     return note_failure(
-        Error(ErrorCode::kPermissionDenied,
-              "the server no longer takes these credentials, and asked "
-              "again, the place they come from gives the same; renew them "
-              "there"));
+        denied("the server no longer takes these credentials, and asked again, "
+               "the place they come from gives the same; renew them there"));
   }
   Held held;
   if (found.expires_at) {
     const Nanoseconds lifetime = *found.expires_at - options_.clock->now();
     if (lifetime <= Nanoseconds(0)) {
       return note_failure(
-          Error(ErrorCode::kUnavailable,
-                fmt::format("the credentials that were given ended {} ago; "
-                            "check this machine's clock",
-                            format_duration(-lifetime))));
+          unavailable("the credentials that were given ended {} ago; check "
+                      "this machine's clock",
+                      format_duration(-lifetime)));
     }
     const RefreshTimes times = refresh_times(lifetime);
     held.renew_at = *found.expires_at - times.renew_before;

@@ -1,7 +1,6 @@
 #include "leat/store/cloud/small_file.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,14 +8,14 @@
 #include <string_view>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/units.h"
 
 namespace leat {
 namespace {
 
 Error unreadable(const std::string& path, std::string_view why) {
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("reading {}: {}", path, why));
+  return invalid("reading {}: {}", path, why);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/base/text.h"
 #include "leat/store/cloud/ask.h"
 #include "leat/store/cloud/json_text.h"
@@ -22,10 +23,6 @@ using Json = nlohmann::json;
 constexpr std::chrono::seconds kTimeout{10};
 constexpr int kAttempts = 3;
 constexpr std::chrono::seconds kLongestLife = std::chrono::hours(24 * 365);
-
-Error denied(std::string message) {
-  return Error(ErrorCode::kPermissionDenied, std::move(message));
-}
 
 bool is_loopback(const HttpUrl& url) {
   return url.host == "localhost" || url.host == "::1" ||
@@ -55,10 +52,9 @@ std::optional<std::int64_t> seconds_of(const Json& object,
 Result<void> check_token_url(std::string_view url, std::string_view where) {
   const Result<HttpUrl> parts = split_http_url(url);
   if (parts && (parts->is_tls || is_loopback(*parts))) return {};
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("{} is no https URL, and secrets are sent over "
-                           "https only; correct it",
-                           where));
+  return invalid(
+      "{} is no https URL, and secrets are sent over https only; correct it",
+      where);
 }
 
 std::string text_in_json(std::string_view json, std::string_view path) {
@@ -82,8 +78,7 @@ Result<TimedCredentials> token_of(std::string token,
                                   const CredentialTools& tools) {
   if (token.empty() || !is_header_word(token)) {
     return denied(
-        "the token that was given is empty, or holds what no header "
-        "can hold");
+        "the token that was given is empty, or holds what no header can hold");
   }
   TimedCredentials found;
   found.keys.bearer_token = std::move(token);
@@ -105,9 +100,9 @@ Result<TimedCredentials> token_from_reply(const HttpReply& reply,
   const auto lifetime = seconds_of(object, "expires_in");
   std::string token = text_at(object, "access_token");
   if (token.empty() || !lifetime || *lifetime <= 0) {
-    return denied(fmt::format(
+    return denied(
         "what {} answers is no token: access_token or expires_in is missing",
-        asked));
+        asked);
   }
   return token_of(std::move(token), std::chrono::seconds(*lifetime), tools);
 }

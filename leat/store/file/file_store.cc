@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/base/mutex.h"
 #include "leat/runtime/executor.h"
 #include "leat/store/file/folder_walk.h"
@@ -133,19 +134,15 @@ Result<void> FileStore::read_now(const ReadRequest& request,
   LEAT_TRY(const OwnedFd file, root_.open_file(key, status));
   const ObjectInfo info = info_of(key, status);
   if (!request.object.etag.empty() && request.object.etag != info.etag) {
-    return Error(ErrorCode::kCorrupt,
-                 url_of(key) +
-                     ": the file changed since it was indexed; "
-                     "index again");
+    return corrupt(url_of(key) +
+                   ": the file changed since it was indexed; index again");
   }
   // Written so that a huge offset cannot wrap around.
   if (request.into.empty() || request.offset >= info.size_bytes ||
       request.into.size() > info.size_bytes - request.offset) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{}: a range of {} bytes at {} is not within its {} bytes",
-                    url_of(key), request.into.size(), request.offset,
-                    info.size_bytes));
+    return invalid("{}: a range of {} bytes at {} is not within its {} bytes",
+                   url_of(key), request.into.size(), request.offset,
+                   info.size_bytes);
   }
   std::size_t filled = 0;
   while (filled < request.into.size()) {
@@ -157,8 +154,7 @@ Result<void> FileStore::read_now(const ReadRequest& request,
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return error_of_errno(errno, url_of(key));
     if (got == 0) {
-      return Error(ErrorCode::kCorrupt,
-                   url_of(key) + ": the file was cut while it was read");
+      return corrupt(url_of(key) + ": the file was cut while it was read");
     }
     filled += static_cast<std::size_t>(got);
   }
@@ -211,9 +207,8 @@ Result<ObjectInfo> FileStore::write(std::string_view key,
   const std::size_t slash = key.rfind('/');
   const std::string name(key.substr(slash + 1));  // npos + 1 is 0.
   if (!is_key_of_a_file(key) || name.starts_with(kTemporaryPrefix)) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("'{}' cannot be the key of a file below {}", key,
-                             root_.path_of("")));
+    return invalid("'{}' cannot be the key of a file below {}", key,
+                   root_.path_of(""));
   }
   LEAT_TRY(const OwnedFd folder,
            root_.make_folder(slash == std::string_view::npos

@@ -1,12 +1,11 @@
 #include "leat/store/file/folder_walk.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/store/page_builder.h"
 
 namespace leat {
@@ -80,10 +79,8 @@ Result<FolderWalk::Level> FolderWalk::open_level(std::string key) const {
   }
   for (const Level& above : levels_) {
     if (above.device == status.st_dev && above.inode == status.st_ino) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{}: a symbolic link that leads back to {}; "
-                               "remove it",
-                               root_.path_of(name), root_.path_of(above.key)));
+      return invalid("{}: a symbolic link that leads back to {}; remove it",
+                     root_.path_of(name), root_.path_of(above.key));
     }
   }
   Level level;

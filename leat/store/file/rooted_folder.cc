@@ -15,6 +15,7 @@
 #include <memory>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/system_error.h"
 
 namespace leat {
@@ -80,8 +81,7 @@ Result<RootedFolder> RootedFolder::open(const std::string& path) {
   }));
   if (!root) {
     if (errno == ENOTDIR) {
-      return Error(ErrorCode::kInvalidArgument,
-                   path + ": not a folder; give the folder it is in");
+      return invalid(path + ": not a folder; give the folder it is in");
     }
     return error_of_errno(errno, path);
   }
@@ -101,10 +101,9 @@ std::string RootedFolder::path_of(std::string_view key) const {
 
 Result<OwnedFd> RootedFolder::open_at(std::string_view key, int flags) const {
   if (!key.empty() && !is_key_of_a_file(key)) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("'{}' is not the key of a file below {}: an "
-                             "empty, '.' or '..' part",
-                             key, path_));
+    return invalid(
+        "'{}' is not the key of a file below {}: an empty, '.' or '..' part",
+        key, path_);
   }
   const std::string path = key.empty() ? "." : std::string(key);
   flags |= O_CLOEXEC;
@@ -133,16 +132,16 @@ Result<void> RootedFolder::check_is_inside(int fd, std::string_view key) const {
                              real.substr(real_path_.size()).starts_with('/'))) {
     return {};
   }
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("{}: a symbolic link leads out of {}, to {}; copy "
-                           "the data there or read it where it is",
-                           path_of(key), path_, real));
+  return invalid(
+      "{}: a symbolic link leads out of {}, to {}; copy the data there or read "
+      "it where it is",
+      path_of(key), path_, real);
 }
 
 Result<OwnedFd> RootedFolder::open_file(std::string_view key,
                                         struct stat& status) const {
   if (key.empty()) {
-    return Error(ErrorCode::kInvalidArgument, path_ + ": an empty key");
+    return invalid(path_ + ": an empty key");
   }
   // O_NONBLOCK: opening a pipe must not wait for its other end.
   LEAT_TRY(OwnedFd file, open_at(key, O_RDONLY | O_NONBLOCK));
@@ -150,12 +149,10 @@ Result<OwnedFd> RootedFolder::open_file(std::string_view key,
     return error_of_errno(errno, path_of(key));
   }
   if (S_ISDIR(status.st_mode)) {
-    return Error(ErrorCode::kNotFound,
-                 path_of(key) + ": a folder, and no file");
+    return not_found(path_of(key) + ": a folder, and no file");
   }
   if (!S_ISREG(status.st_mode)) {
-    return Error(ErrorCode::kInvalidArgument,
-                 path_of(key) + ": not a regular file");
+    return invalid(path_of(key) + ": not a regular file");
   }
   return file;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/text.h"
 #include "leat/store/cloud/checks.h"
 #include "leat/store/cloud/judge.h"
@@ -21,9 +22,7 @@ constexpr std::size_t kMostListBytes = 8 << 20;
 constexpr VersionTag kGeneration{.header = "x-goog-generation",
                                  .name = "generation"};
 
-Error no_key() {
-  return Error(ErrorCode::kInvalidArgument, "an object needs a key");
-}
+Error no_key() { return invalid("an object needs a key"); }
 
 class GcsStore final : public Store {
  public:
@@ -99,13 +98,10 @@ void GcsStore::read(ReadRequest request, std::stop_token stop, ReadDone done) {
   if (const std::string& generation = request.object.etag;
       !generation.empty()) {
     if (!number_from<std::uint64_t>(generation)) {
-      return done(Error(
-          ErrorCode::kCorrupt,
-          fmt::format("{}: the object changed since it was indexed, or was "
-                      "indexed over another protocol: {} is no generation; "
-                      "index again",
-                      reading(url_of(request.object.key), request),
-                      generation)));
+      return done(
+          corrupt("{}: the object changed since it was indexed, or was indexed "
+                  "over another protocol: {} is no generation; index again",
+                  reading(url_of(request.object.key), request), generation));
     }
     query.emplace_back("ifGenerationMatch", generation);
   }

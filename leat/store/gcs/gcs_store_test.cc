@@ -10,7 +10,7 @@
 #include <atomic>
 #include <cstdlib>
 
-#include "leat/store/cloud/fake_http.h"
+#include "leat/store/cloud/testing/fake_http.h"
 #include "leat/store/cloud/testing/link_world.h"
 #include "leat/store/gcs/testing/fake_gcs.h"
 #include "leat/store/testing/conformance.h"

@@ -1,7 +1,6 @@
 #include "leat/store/gcs/google_file.h"
 
-#include <fmt/format.h>
-
+#include "leat/base/errors.h"
 #include "leat/store/cloud/ask.h"
 #include "leat/store/cloud/json_text.h"
 #include "leat/store/cloud/token.h"
@@ -15,10 +14,6 @@ using Json = nlohmann::json;
 constexpr std::string_view kTokenUri = "https://oauth2.googleapis.com/token";
 constexpr std::string_view kStsUrl = "https://sts.googleapis.com/v1/token";
 
-Error bad(std::string message) {
-  return Error(ErrorCode::kPermissionDenied, std::move(message));
-}
-
 std::string text_or(const Json& object, std::string_view name,
                     std::string_view other) {
   std::string text = json_text(object, name);
@@ -29,7 +24,7 @@ std::string text_or(const Json& object, std::string_view name,
 Result<std::string> needed(const Json& object, std::string_view name) {
   std::string text = json_text(object, name);
   if (!text.empty()) return text;
-  return bad(fmt::format("it has no \"{}\"; download it again", name));
+  return denied("it has no \"{}\"; download it again", name);
 }
 
 Result<ServiceAccount> service_account(const Json& file) {
@@ -56,7 +51,7 @@ Result<void> read_source(const Json& source, ExternalAccount& found) {
   found.file = json_text(source, "file");
   found.url = json_text(source, "url");
   if (found.file.empty() == found.url.empty()) {
-    return bad(
+    return denied(
         "its credential_source is neither a file nor a URL, which are the two "
         "that are read; for a source on AWS or an executable, run in an "
         "environment with the metadata server, or use a service account's key");
@@ -67,7 +62,7 @@ Result<void> read_source(const Json& source, ExternalAccount& found) {
       const std::string text =
           value.is_string() ? value.get<std::string>() : std::string();
       if (!is_header_word(name) || !is_header_word(text)) {
-        return bad("a header of its credential_source cannot be sent");
+        return denied("a header of its credential_source cannot be sent");
       }
       found.headers.emplace_back(name, text);
     }
@@ -100,7 +95,7 @@ Result<ExternalAccount> external_account(const Json& file) {
 
 Result<GoogleFile> parse_google_file(std::string_view text) {
   const Json file = parse_json_text(text);
-  if (!file.is_object()) return bad("it is no JSON object");
+  if (!file.is_object()) return denied("it is no JSON object");
   GoogleFile found;
   found.project =
       text_or(file, "quota_project_id", json_text(file, "project_id"));
@@ -112,10 +107,10 @@ Result<GoogleFile> parse_google_file(std::string_view text) {
   } else if (type == "external_account") {
     LEAT_TRY(found.who, external_account(file));
   } else {
-    return bad(
-        fmt::format("its type is '{}'; service_account, authorized_user and "
-                    "external_account are read",
-                    shown_text(type)));
+    return denied(
+        "its type is '{}'; service_account, authorized_user and "
+        "external_account are read",
+        shown_text(type));
   }
   return found;
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/text.h"
 #include "leat/store/cloud/checks.h"
 #include "leat/store/cloud/expiration.h"
@@ -20,10 +21,10 @@ namespace {
 using Json = nlohmann::json;
 
 Error bad(std::string_view why) {
-  return Error(ErrorCode::kCorrupt,
-               fmt::format("the server's answer is not that of Google Cloud "
-                           "Storage: {}; check the endpoint URL",
-                           why));
+  return corrupt(
+      "the server's answer is not that of Google Cloud Storage: {}; check the "
+      "endpoint URL",
+      why);
 }
 
 Result<Json> parse(std::string_view body) {

@@ -1,10 +1,9 @@
 #include "leat/store/gcs/settings.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/store/cloud/ask.h"
 #include "leat/store/cloud/node_turn.h"
 #include "leat/store/cloud/token.h"
@@ -16,17 +15,12 @@ namespace {
 
 constexpr std::string_view kService = "https://storage.googleapis.com";
 
-Error invalid(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 Result<void> check_bucket(std::string_view bucket) {
   if (bucket.size() < 3 || bucket.size() > 222 || bucket == ".." ||
       !consists_of(bucket, "._-")) {
     return invalid(
-        fmt::format("'{}' is no bucket name: 3 to 222 letters, digits, '.', "
-                    "'_' and '-'",
-                    uri_encode(bucket.substr(0, 222), Slash::kKeep)));
+        "'{}' is no bucket name: 3 to 222 letters, digits, '.', '_' and '-'",
+        uri_encode(bucket.substr(0, 222), Slash::kKeep));
   }
   return {};
 }
@@ -49,15 +43,14 @@ Result<std::optional<Credentials>> find_hmac_keys(const Env& env) {
     const auto secret = value_of(env, secret_name);
     if (!id && !secret) continue;
     if (!id || !secret) {
-      return invalid(fmt::format("{} is set and {} is not; set both or neither",
-                                 id ? id_name : secret_name,
-                                 id ? secret_name : id_name));
+      return invalid("{} is set and {} is not; set both or neither",
+                     id ? id_name : secret_name, id ? secret_name : id_name);
     }
     if (!is_header_word(*id) || !is_header_word(*secret)) {
       return invalid(
-          fmt::format("{} or {} holds a blank, a line break or a byte that is "
-                      "not ASCII; copy them again",
-                      id_name, secret_name));
+          "{} or {} holds a blank, a line break or a byte that is not ASCII; "
+          "copy them again",
+          id_name, secret_name);
     }
     return std::optional(Credentials{*id, *secret, ""});
   }

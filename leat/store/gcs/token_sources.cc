@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/store/cloud/ask.h"
 #include "leat/store/cloud/endpoint.h"
 #include "leat/store/cloud/expiration.h"
@@ -32,10 +33,6 @@ constexpr std::chrono::seconds kTimeout{10};
 constexpr std::chrono::seconds kMetadataTimeout{3};
 constexpr int kAttempts = 3;
 constexpr std::chrono::minutes kClockNoise{1};
-
-Error denied(std::string message) {
-  return Error(ErrorCode::kPermissionDenied, std::move(message));
-}
 
 Result<TimedCredentials> ask_as(const ServiceAccount& account,
                                 const CredentialTools& tools,
@@ -88,8 +85,8 @@ Result<std::string> subject_token(const ExternalAccount& account,
   if (!account.file.empty()) {
     LEAT_TRY(auto read, read_small_file(account.file, kMostFileBytes));
     if (!read) {
-      return denied(fmt::format(
-          "credential_source names {}, which is not there", account.file));
+      return denied("credential_source names {}, which is not there",
+                    account.file);
     }
     text = *std::move(read);
   } else {
@@ -139,7 +136,7 @@ Result<TimedCredentials> impersonate(const std::string& url,
                              token_refusal(reply.body, secrets)));
   }
   const auto ends = parse_iso8601(text_in_json(reply.body, "expireTime"));
-  if (!ends) return denied(fmt::format("{} gives no expireTime", asked));
+  if (!ends) return denied("{} gives no expireTime", asked);
   LEAT_TRY(TimedCredentials found,
            token_of(text_in_json(reply.body, "accessToken"), {}, tools));
   found.expires_at = expiry_on_our_clock(*ends, reply.header("date"), tools);
@@ -233,9 +230,7 @@ class MetadataServer final : public CredentialProvider {
     const bool is_googles =
         reply && reply->header("metadata-flavor") == "Google";
     if (!is_googles && has_answered_) {
-      return Error(
-          ErrorCode::kUnavailable,
-          fmt::format("the metadata server at {} answers no more", host));
+      return unavailable("the metadata server at {} answers no more", host);
     }
     if (!is_googles) {
       return nobody(fmt::format("no metadata server answers at {}", host));
@@ -249,11 +244,11 @@ class MetadataServer final : public CredentialProvider {
 
  private:
   Error nobody(std::string_view why) const {
-    return denied(fmt::format(
+    return denied(
         "no Google credentials: {}; {}. Run `gcloud auth application-default "
         "login`, or name a key file in GOOGLE_APPLICATION_CREDENTIALS; for a "
         "public bucket use no_sign_request (--no-sign-request)",
-        tried_, why));
+        tried_, why);
   }
 
   const std::string tried_;

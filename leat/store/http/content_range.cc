@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "leat/base/errors.h"
 #include "leat/store/http/shown_text.h"
 
 namespace leat {
@@ -60,31 +61,28 @@ Result<void> check_range(const HttpReply& reply, std::uint64_t offset,
                          std::uint64_t size_bytes) {
   const std::string_view value = reply.header("content-range");
   if (reply.status == 206 && is_in_parts(reply.header("content-type"))) {
-    return Error(ErrorCode::kUnavailable,
-                 "HTTP 206 in several parts (multipart/byteranges), but one "
-                 "range was asked for; put the data on a server that sends "
-                 "single ranges");
+    return unavailable(
+        "HTTP 206 in several parts (multipart/byteranges), but one range was "
+        "asked for; put the data on a server that sends single ranges");
   }
   if (reply.status == 206 && value.empty()) {
-    return Error(ErrorCode::kUnavailable,
-                 "HTTP 206 without a Content-Range: the server does not say "
-                 "which bytes it sent; put the data on one that does");
+    return unavailable(
+        "HTTP 206 without a Content-Range: the server does not say which bytes "
+        "it sent; put the data on one that does");
   }
   const auto range = parse_content_range(value);
   const bool is_other = !range || range->first != offset ||
                         range->last - range->first + 1 != size_bytes;
   if ((reply.status == 206 || range) && is_other) {
-    return Error(ErrorCode::kUnavailable,
-                 fmt::format("HTTP {} with the range '{}', not the one asked "
-                             "for",
-                             reply.status, shown_text(value)));
+    return unavailable("HTTP {} with the range '{}', not the one asked for",
+                       reply.status, shown_text(value));
   }
   // The body has filled the buffer, so the whole object has that size.
   if (reply.status == 206 || (reply.status == 200 && offset == 0)) return {};
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("HTTP {} for a range: the server ignores ranges; "
-                           "put the data on one that serves them",
-                           reply.status));
+  return invalid(
+      "HTTP {} for a range: the server ignores ranges; put the data on one "
+      "that serves them",
+      reply.status);
 }
 
 std::string range_header(std::uint64_t offset, std::uint64_t size_bytes) {

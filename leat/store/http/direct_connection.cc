@@ -1,13 +1,12 @@
 #include "leat/store/http/direct_connection.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "leat/base/buffer.h"
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
@@ -209,12 +208,10 @@ auto DirectConnection::receive(TimePoint now) -> Progress {
 
 auto DirectConnection::ended(ReplyReader::Step step) -> Progress {
   if (step == ReplyReader::Step::kBroken) {
-    return fail(Error(ErrorCode::kUnavailable,
-                      fmt::format("what came is no HTTP reply: {}; check that "
-                                  "host and port are right, and write https:// "
-                                  "in the place of http:// if the port speaks "
-                                  "TLS",
-                                  reader_.why())));
+    return fail(unavailable(
+        "what came is no HTTP reply: {}; check that host and port are right, "
+        "and write https:// in the place of http:// if the port speaks TLS",
+        reader_.why()));
   }
   Result<HttpReply> reply = transfer_->sink.outcome();
   if (reply) {
@@ -230,10 +227,9 @@ auto DirectConnection::over(IoStatus status) -> Progress {
   if (is_reused_ && !reader_.has_begun()) {
     return Verdict{.reply = fail(last_error_)->reply, .was_stale = true};
   }
-  const Error why =
-      status == IoStatus::kFailed
-          ? stream_.error()
-          : Error(ErrorCode::kUnavailable, "the server closed the connection");
+  const Error why = status == IoStatus::kFailed
+                        ? stream_.error()
+                        : unavailable("the server closed the connection");
   if (!reader_.has_head()) return fail(why);
   if (status == IoStatus::kEnd && reader_.end() == ReplyReader::Step::kDone) {
     return ended(ReplyReader::Step::kDone);

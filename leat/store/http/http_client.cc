@@ -1,7 +1,6 @@
 #include "leat/store/http/http_client.h"
 
 #include <curl/curl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "leat/base/env.h"
+#include "leat/base/errors.h"
 #include "leat/store/http/ca_bundle.h"
 #include "leat/store/http/http_url.h"
 #include "leat/store/http/io_thread.h"
@@ -50,18 +50,15 @@ class IoThreadsClient final : public HttpClient {
 
   void send(HttpRequest request, std::stop_token stop, HttpDone done) override {
     if (getpid() != owner_pid_) {
-      return done(Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("{} {}: the client was opened in process {} and cannot "
-                      "be used in {}, forked from it; open one after the fork",
-                      request.method, url_for_people(request.url), owner_pid_,
-                      getpid())));
+      return done(invalid(
+          "{} {}: the client was opened in process {} and cannot be used in "
+          "{}, forked from it; open one after the fork",
+          request.method, url_for_people(request.url), owner_pid_, getpid()));
     }
     if (!is_usable_) {
-      return done(Error(
-          ErrorCode::kResourceExhausted,
-          "no file descriptors were left to open an HTTP client; raise the "
-          "limit (ulimit -n)"));
+      return done(
+          exhausted("no file descriptors were left to open an HTTP client; "
+                    "raise the limit (ulimit -n)"));
     }
     Submission submission{.request = std::move(request),
                           .stop = std::move(stop),

@@ -1,10 +1,9 @@
 #include "leat/store/http/http_store.h"
 
-#include <fmt/format.h>
-
 #include <string_view>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/text.h"
 #include "leat/store/http/content_range.h"
 #include "leat/store/http/http_url.h"
@@ -39,9 +38,8 @@ class HttpStore final : public Store {
     }
     const std::uint64_t size_bytes = request.into.size();
     if (size_bytes == 0 || request.offset > UINT64_MAX - size_bytes) {
-      return done(Error(ErrorCode::kInvalidArgument,
-                        url_of(request.object.key) + ": an empty range, or "
-                                                     "one past the end"));
+      return done(invalid(url_of(request.object.key) +
+                          ": an empty range, or one past the end"));
     }
     HttpRequest get{.url = url_of(request.object.key),
                     .into = request.into,
@@ -59,20 +57,17 @@ class HttpStore final : public Store {
   }
 
   Result<ListPage> list(const ListRequest&, std::stop_token) override {
-    return Error(ErrorCode::kInvalidArgument,
-                 base_url_ +
-                     ": a plain web server cannot list what it has; "
-                     "index the data where it can be listed (a "
-                     "folder or a bucket) and publish the catalogue "
-                     "beside it");
+    return invalid(base_url_ +
+                   ": a plain web server cannot list what it has; index the "
+                   "data where it can be listed (a folder or a bucket) and "
+                   "publish the catalogue beside it");
   }
 
   Result<ObjectInfo> write(std::string_view key, std::span<const std::byte>,
                            std::stop_token) override {
-    return Error(ErrorCode::kInvalidArgument,
-                 url_of(key) +
-                     ": a plain web server takes no writes; write "
-                     "to a folder or a bucket");
+    return invalid(
+        url_of(key) +
+        ": a plain web server takes no writes; write to a folder or a bucket");
   }
 
   Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override {
@@ -90,9 +85,7 @@ class HttpStore final : public Store {
     const auto size =
         number_from<std::uint64_t>(reply.header("content-length"));
     if (!size) {
-      return Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("HEAD {}: the server does not tell the size", url));
+      return invalid("HEAD {}: the server does not tell the size", url);
     }
     info.size_bytes = *size;
     return info;
@@ -112,10 +105,10 @@ class HttpStore final : public Store {
  private:
   Result<void> check_key(std::string_view key) const {
     if (stays_below_base(key)) return {};
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("'{}' is not a key below {}: it is empty, begins "
-                             "with a slash, or has a '.' or '..' part",
-                             key, base_url_));
+    return invalid(
+        "'{}' is not a key below {}: it is empty, begins with a slash, or has "
+        "a '.' or '..' part",
+        key, base_url_);
   }
 
   Result<void> judge(const ObjectId& object, std::uint64_t offset,
@@ -132,11 +125,9 @@ class HttpStore final : public Store {
     const std::string_view etag = reply->header("etag");
     if (!object.etag.empty() && !etag.empty() &&
         !same_version(etag, object.etag)) {
-      return Error(
-          ErrorCode::kCorrupt,
-          fmt::format("GET {}: the object changed: its ETag is {}, "
-                      "not {}; index again",
-                      url_of(object.key), shown_text(etag), object.etag));
+      return corrupt(
+          "GET {}: the object changed: its ETag is {}, not {}; index again",
+          url_of(object.key), shown_text(etag), object.etag);
     }
     if (auto checked = check_object_checksum(*reply, bytes); !checked) {
       return std::move(checked).error().while_doing("GET " +
@@ -155,9 +146,8 @@ Result<std::unique_ptr<Store>> open_http_store(
     const std::string& base_url, std::unique_ptr<HttpClient> client) {
   LEAT_TRY_VOID(split_http_url(base_url));
   if (base_url.find_first_of("?#") != std::string::npos) {
-    return Error(ErrorCode::kInvalidArgument,
-                 url_for_people(base_url) +
-                     ": the URL of a store has no query and no fragment");
+    return invalid(url_for_people(base_url) +
+                   ": the URL of a store has no query and no fragment");
   }
   std::string base = base_url;
   while (base.ends_with('/')) base.pop_back();

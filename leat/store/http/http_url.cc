@@ -1,20 +1,17 @@
 #include "leat/store/http/http_url.h"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 
+#include "leat/base/errors.h"
 #include "leat/base/text.h"
 
 namespace leat {
 namespace {
 
 Error bad_url(std::string_view url, std::string_view why) {
-  return Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("'{}' is not a URL to fetch: {}", url_for_people(url), why));
+  return invalid("'{}' is not a URL to fetch: {}", url_for_people(url), why);
 }
 
 bool equals_ignoring_case(std::string_view text, std::string_view lower) {
@@ -44,9 +41,9 @@ Result<HttpUrl> split_http_url(std::string_view url) {
   if (std::any_of(url.begin(), url.end(), [](char c) {
         return static_cast<unsigned char>(c) <= 0x20 || c == 0x7f;
       })) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "a URL to fetch holds a space or a control character; "
-                 "percent-encode it");
+    return invalid(
+        "a URL to fetch holds a space or a control character; percent-encode "
+        "it");
   }
   HttpUrl parts;
   const std::size_t colon = url.find("://");

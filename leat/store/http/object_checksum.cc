@@ -1,6 +1,5 @@
 #include "leat/store/http/object_checksum.h"
 
-#include <fmt/format.h>
 #include <openssl/evp.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "leat/base/errors.h"
 #include "leat/base/hash.h"
 #include "leat/base/object_checksums.h"
 #include "leat/store/http/content_range.h"
@@ -117,10 +117,9 @@ Result<void> check_object_checksum(const HttpReply& reply, Bytes bytes) {
     if (found.empty()) continue;
     const std::string got = base64_of(found);
     if (got == wanted) return {};
-    return Error(ErrorCode::kUnavailable,
-                 fmt::format("the bytes came changed: their {} is {}, not {} "
-                             "as the service says",
-                             kind.name, got, wanted));
+    return unavailable(
+        "the bytes came changed: their {} is {}, not {} as the service says",
+        kind.name, got, wanted);
   }
   return {};
 }

@@ -13,6 +13,7 @@
 #include <optional>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/mutex.h"
 #include "leat/base/units.h"
 #include "leat/runtime/log.h"
@@ -33,18 +34,15 @@ Error lookup_error(const std::string& name, int code) {
 #endif
       ;
   if (is_final) {
-    return Error(ErrorCode::kUnavailable,
-                 fmt::format("the host name '{}' does not exist ({}); check "
-                             "its spelling, the endpoint and this machine's "
-                             "DNS",
-                             name, gai_strerror(code)));
+    return unavailable(
+        "the host name '{}' does not exist ({}); check its spelling, the "
+        "endpoint and this machine's DNS",
+        name, gai_strerror(code));
   }
-  return Error(ErrorCode::kUnavailable,
-               fmt::format("the host name '{}' could not be looked up for now "
-                           "({}); check this machine's DNS",
-                           name,
-                           code == EAI_SYSTEM ? std::strerror(errno)
-                                              : gai_strerror(code)));
+  return unavailable(
+      "the host name '{}' could not be looked up for now ({}); check this "
+      "machine's DNS",
+      name, code == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(code));
 }
 
 std::string text_of(const sockaddr* address) {

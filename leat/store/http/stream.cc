@@ -1,6 +1,5 @@
 #include "leat/store/http/stream.h"
 
-#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/err.h>
@@ -12,6 +11,8 @@
 #include <climits>
 #include <cstring>
 #include <utility>
+
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
@@ -26,15 +27,13 @@ sockaddr_storage with_port(sockaddr_storage address, std::uint16_t port) {
 }
 
 Error broken(int number) {
-  return Error(ErrorCode::kUnavailable,
-               fmt::format("{}; the connection broke", std::strerror(number)));
+  return unavailable("{}; the connection broke", std::strerror(number));
 }
 
 Error unreachable(int number) {
-  return Error(ErrorCode::kUnavailable,
-               fmt::format("{}; check that the server runs and that host and "
-                           "port are right",
-                           std::strerror(number)));
+  return unavailable(
+      "{}; check that the server runs and that host and port are right",
+      std::strerror(number));
 }
 
 int as_int(std::size_t bytes) {
@@ -49,9 +48,9 @@ Result<Stream> Stream::open(const HostAddress& address, std::uint16_t port) {
                                     SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
                                     IPPROTO_TCP));
   if (!stream.socket_ && (errno == EMFILE || errno == ENFILE)) {
-    return Error(ErrorCode::kResourceExhausted,
-                 "no file descriptor is left for a connection; raise the limit "
-                 "(ulimit -n) or lower max_in_flight");
+    return exhausted(
+        "no file descriptor is left for a connection; raise the limit (ulimit "
+        "-n) or lower max_in_flight");
   }
   if (!stream.socket_) return unreachable(errno);
   const int on = 1;

@@ -1,6 +1,5 @@
 #include "leat/store/http/tls_client.h"
 
-#include <fmt/format.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -8,6 +7,8 @@
 #include <array>
 #include <cstring>
 #include <utility>
+
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
@@ -23,8 +24,7 @@ std::string last_reason() {
 }
 
 Error no_memory() {
-  return Error(ErrorCode::kResourceExhausted,
-               fmt::format("TLS could not be set up: {}", last_reason()));
+  return exhausted("TLS could not be set up: {}", last_reason());
 }
 
 }  // namespace
@@ -48,11 +48,10 @@ Result<TlsClient> TlsClient::open(const std::string& ca_bundle) {
           ? SSL_CTX_set_default_verify_paths(context.get()) == 1
           : SSL_CTX_load_verify_file(context.get(), ca_bundle.c_str()) == 1;
   if (!has_authorities) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("the certificates of {} cannot be read: {}; check "
-                             "the PEM file that AWS_CA_BUNDLE or SSL_CERT_FILE "
-                             "names",
-                             ca_bundle, last_reason()));
+    return invalid(
+        "the certificates of {} cannot be read: {}; check the PEM file that "
+        "AWS_CA_BUNDLE or SSL_CERT_FILE names",
+        ca_bundle, last_reason());
   }
   return TlsClient(std::move(context));
 }
@@ -77,23 +76,20 @@ Result<SslSession> TlsClient::start(int socket, const std::string& host,
 
 Error tls_failure(const ssl_st& tls, int number) {
   if (const long verdict = SSL_get_verify_result(&tls); verdict != X509_V_OK) {
-    return Error(ErrorCode::kPermissionDenied,
-                 fmt::format("the server's certificate does not verify: {}; if "
-                             "it is your own, name its PEM file in "
-                             "AWS_CA_BUNDLE",
-                             X509_verify_cert_error_string(verdict)));
+    return denied(
+        "the server's certificate does not verify: {}; if it is your own, name "
+        "its PEM file in AWS_CA_BUNDLE",
+        X509_verify_cert_error_string(verdict));
   }
   if (ERR_peek_last_error() != 0) {
-    return Error(
-        ErrorCode::kUnavailable,
-        fmt::format("TLS failed: {}; if the port speaks plain http, write "
-                    "http:// in the place of https://",
-                    last_reason()));
+    return unavailable(
+        "TLS failed: {}; if the port speaks plain http, write http:// in the "
+        "place of https://",
+        last_reason());
   }
-  return Error(ErrorCode::kUnavailable,
-               fmt::format("{}; the connection broke",
-                           number != 0 ? std::strerror(number)
-                                       : "closed by the server"));
+  return unavailable("{}; the connection broke", number != 0
+                                                     ? std::strerror(number)
+                                                     : "closed by the server");
 }
 
 }  // namespace leat

@@ -15,6 +15,7 @@
 
 #include "leat/base/buffer.h"
 #include "leat/base/clock.h"
+#include "leat/base/errors.h"
 #include "leat/base/mutex.h"
 #include "leat/store/cloud/checks.h"
 #include "leat/store/cloud/list_past.h"
@@ -90,10 +91,9 @@ class HubStore final : public Store {
                         std::stop_token stop) override;
   Result<ObjectInfo> write(std::string_view key, std::span<const std::byte>,
                            std::stop_token) override {
-    return Error(ErrorCode::kInvalidArgument,
-                 url_of(key) +
-                     ": Leat does not write to the Hub, where a write is a "
-                     "commit; write to a folder or a bucket");
+    return invalid(url_of(key) +
+                   ": Leat does not write to the Hub, where a write is a "
+                   "commit; write to a folder or a bucket");
   }
   Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override;
 
@@ -206,11 +206,9 @@ void HubStore::go_on(Walk walk, Result<HttpReply> reply) {
   if (!is_redirect(reply->status)) return walk.done({});
   Result<std::string> target = target_of(*reply);
   if (!target || walk.hops_left == 0) {
-    return walk.done(
-        Error(ErrorCode::kUnavailable,
-              fmt::format("{}: {}", doing(walk),
-                          target ? "the server redirects in a circle"
-                                 : target.error().message())));
+    return walk.done(unavailable("{}: {}", doing(walk),
+                                 target ? "the server redirects in a circle"
+                                        : target.error().message()));
   }
   if (!is_at_hub(*target)) addresses_.keep(walk.request.object, *target);
   walk.url = *std::move(target);
@@ -229,8 +227,7 @@ Result<std::string> HubStore::target_of(const HttpReply& reply) const {
       (is_plain_allowed && target.starts_with("http://"))) {
     return target;
   }
-  return Error(ErrorCode::kUnavailable,
-               "the server redirects to no https address");
+  return unavailable("the server redirects to no https address");
 }
 
 Result<void> HubStore::judge(const Walk& walk, const HttpReply& reply) {
@@ -243,19 +240,19 @@ Result<void> HubStore::judge(const Walk& walk, const HttpReply& reply) {
     if (reply.status != 403) {
       return error_from_hub(reply, doing(walk), !token_.empty());
     }
-    return Error(ErrorCode::kUnavailable,
-                 fmt::format("{}: the address that the Hub gave is no longer "
-                             "good; the next try asks for another",
-                             doing(walk)));
+    return unavailable(
+        "{}: the address that the Hub gave is no longer good; the next try "
+        "asks for another",
+        doing(walk));
   }
   std::string_view etag = reply.header("x-linked-etag");
   if (etag.empty() && !leads_on) etag = reply.header("etag");
   if (is_hubs && !object.etag.empty() && !etag.empty() &&
       !same_version(etag, object.etag)) {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("{}: the file changed since it was indexed; index "
-                             "again, or name a commit as the revision",
-                             doing(walk)));
+    return corrupt(
+        "{}: the file changed since it was indexed; index again, or name a "
+        "commit as the revision",
+        doing(walk));
   }
   if (leads_on) return {};
   auto right =
@@ -297,9 +294,8 @@ Result<ListPage> HubStore::list_page(const ListRequest& request,
 Result<ListPage> HubStore::list(const ListRequest& request,
                                 std::stop_token stop) {
   if (!request.delimiter.empty() && request.delimiter != "/") {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("listing {}: the Hub knows no delimiter but '/'",
-                             url_of(request.prefix)));
+    return invalid("listing {}: the Hub knows no delimiter but '/'",
+                   url_of(request.prefix));
   }
   return list_past(
       request, [&](const ListRequest& next) { return list_page(next, stop); });
@@ -307,7 +303,7 @@ Result<ListPage> HubStore::list(const ListRequest& request,
 
 Result<ObjectInfo> HubStore::stat(std::string_view key, std::stop_token stop) {
   if (key.empty()) {
-    return Error(ErrorCode::kInvalidArgument, "an object needs a key");
+    return invalid("an object needs a key");
   }
   const std::string doing = fmt::format("asking for {}", url_of(key));
   const std::string form = canonical_query({{"paths", std::string(key)}});
@@ -325,10 +321,10 @@ Result<ObjectInfo> HubStore::stat(std::string_view key, std::stop_token stop) {
   for (ObjectInfo& object : found.objects) {
     if (object.key == key) return std::move(object);
   }
-  return Error(ErrorCode::kNotFound,
-               fmt::format("{}: there is no such file; check the spelling and, "
-                           "if the catalogue is old, index again",
-                           doing));
+  return not_found(
+      "{}: there is no such file; check the spelling and, if the catalogue is "
+      "old, index again",
+      doing);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "leat/store/cloud/fake_http.h"
+#include "leat/store/cloud/testing/fake_http.h"
 #include "leat/store/hub/testing/fake_hub.h"
 #include "leat/store/testing/conformance.h"
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/store/cloud/checks.h"
 #include "leat/store/cloud/endpoint.h"
 #include "leat/store/cloud/json_text.h"
@@ -19,10 +20,9 @@ namespace {
 using Json = nlohmann::json;
 
 Error bad(std::string_view why) {
-  return Error(ErrorCode::kCorrupt,
-               fmt::format("the server's list of files is not the Hub's: {}; "
-                           "check HF_ENDPOINT",
-                           why));
+  return corrupt(
+      "the server's list of files is not the Hub's: {}; check HF_ENDPOINT",
+      why);
 }
 
 /// The cursor of `Link: <https://…?cursor=…>; rel="next"`; empty on the last

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/store/cloud/ask.h"
 #include "leat/store/cloud/small_file.h"
 #include "leat/store/cloud/token.h"
@@ -17,9 +18,9 @@ constexpr std::string_view kHub = "https://huggingface.co";
 constexpr std::size_t kMostTokenBytes = 4 << 10;
 
 Error bad_place() {
-  return Error(ErrorCode::kInvalidArgument,
-               "write hf://datasets/OWNER/NAME/PATH for files of a dataset on "
-               "the Hugging Face Hub, or OWNER/NAME@REVISION");
+  return invalid(
+      "write hf://datasets/OWNER/NAME/PATH for files of a dataset on the "
+      "Hugging Face Hub, or OWNER/NAME@REVISION");
 }
 
 /// Cuts the part before the next '/' off.
@@ -104,9 +105,9 @@ Result<HubSettings> resolve_hub_settings(const HubOptions& options,
   if (settings.token.empty()) return settings;
   LEAT_TRY_VOID(check_token_url(settings.endpoint.url(), place.source));
   if (!is_header_word(settings.token)) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "the Hub's token holds a blank, a line break or a byte that "
-                 "is not ASCII; set HF_TOKEN again, or run `hf auth login`");
+    return invalid(
+        "the Hub's token holds a blank, a line break or a byte that is not "
+        "ASCII; set HF_TOKEN again, or run `hf auth login`");
   }
   return settings;
 }

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cstddef>
 
+#include "leat/base/errors.h"
+
 namespace leat {
 namespace {
 
@@ -14,10 +16,9 @@ constexpr std::uint64_t kMost = std::uint64_t{1} << 48;
 constexpr std::string_view kDigits = "0123456789abcdef";
 
 Error refuse(std::string_view key) {
-  return Error(ErrorCode::kCorrupt,
-               std::string(key) +
-                   ": no name of a derived object; make the catalogue again "
-                   "(refresh=\"always\")");
+  return corrupt(std::string(key) +
+                 ": no name of a derived object; make the catalogue again "
+                 "(refresh=\"always\")");
 }
 
 /// ETags and columns may have anything in their names, even a mark.

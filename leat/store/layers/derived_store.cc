@@ -14,6 +14,7 @@
 #include <iterator>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/units.h"
 #include "leat/runtime/log.h"
 
@@ -126,11 +127,9 @@ void DerivedStore::read(ReadRequest request, std::stop_token stop,
   DerivedKey& key = **parsed;
   if (request.into.empty() || request.offset > key.size_bytes ||
       request.into.size() > key.size_bytes - request.offset) {
-    return done(Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{}: no bytes [{}, {}) of {}", url_of(request.object.key),
-                    request.offset, request.offset + request.into.size(),
-                    key.size_bytes)));
+    return done(invalid("{}: no bytes [{}, {}) of {}",
+                        url_of(request.object.key), request.offset,
+                        request.offset + request.into.size(), key.size_bytes));
   }
   auto wait = std::make_shared<Wait>();
   wait->offset = request.offset;
@@ -322,12 +321,11 @@ std::optional<Error> DerivedStore::make(Made& made) const {
         fmt::format("{}: {}", inner_->url_of(key.source), part_said(key)));
   }
   if (bytes->size() != key.size_bytes) {
-    return Error(
-        ErrorCode::kCorrupt,
-        fmt::format("{}: {}: {} bytes, and there were {} when it was indexed; "
-                    "index it again (refresh=\"always\")",
-                    inner_->url_of(key.source), part_said(key), bytes->size(),
-                    key.size_bytes));
+    return corrupt(
+        "{}: {}: {} bytes, and there were {} when it was indexed; index it "
+        "again (refresh=\"always\")",
+        inner_->url_of(key.source), part_said(key), bytes->size(),
+        key.size_bytes);
   }
   made.bytes = *std::move(bytes);
   return std::nullopt;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 
 namespace leat {
 
@@ -20,8 +21,7 @@ Result<JoinedStore::Place> JoinedStore::place_of(std::string_view key) const {
   const auto [end, failed] = std::from_chars(key.data(), last, part);
   if (failed != std::errc() || end == last || *end != '/' ||
       part >= parts_.size()) {
-    return Error(ErrorCode::kNotFound,
-                 fmt::format("no part of the joined data has '{}'", key));
+    return not_found("no part of the joined data has '{}'", key);
   }
   const std::string_view rest =
       key.substr(static_cast<std::size_t>(end - key.data()) + 1);
@@ -42,15 +42,13 @@ void JoinedStore::read(ReadRequest request, std::stop_token stop,
 
 Result<ListPage> JoinedStore::list(const ListRequest& /*request*/,
                                    std::stop_token /*stop*/) {
-  return Error(ErrorCode::kInvalidArgument,
-               "joined data cannot be listed; list its parts");
+  return invalid("joined data cannot be listed; list its parts");
 }
 
 Result<ObjectInfo> JoinedStore::write(std::string_view /*key*/,
                                       std::span<const std::byte> /*bytes*/,
                                       std::stop_token /*stop*/) {
-  return Error(ErrorCode::kInvalidArgument,
-               "joined data cannot be written; write to its parts");
+  return invalid("joined data cannot be written; write to its parts");
 }
 
 Result<ObjectInfo> JoinedStore::stat(std::string_view key,

@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "leat/base/units.h"
-
 namespace leat {
 namespace {
 
@@ -31,27 +29,6 @@ std::string name_of(const Store& store, const EndpointNotes* notes) {
   return fmt::format("{} at {}", url, notes->endpoint);
 }
 
-/// For advice: the option that bounded the attempts.
-std::string remedy(ErrorCode code, std::string_view bound) {
-  switch (code) {
-    case ErrorCode::kThrottled:
-      return fmt::format("raise {} or lower max_in_flight", bound);
-    case ErrorCode::kDeadlineExceeded:
-      return fmt::format(
-          "lower max_in_flight if the network is overloaded; {} bears longer "
-          "outages",
-          bound);
-    default:
-      return fmt::format("{} bears longer outages", bound);
-  }
-}
-
-// Those that were asked to wait come back over this part of the wait.
-constexpr int kSpread = 4;
-
-// A store that has answered nothing for so long has an outage.
-constexpr Nanoseconds kOutage = std::chrono::seconds(1);
-constexpr std::size_t kOutageFailures = 64;  // Without a success among them.
 constexpr std::size_t kWokenByOne = 2;
 
 /// Waits until the time is up or `stop` fires.
@@ -71,7 +48,7 @@ struct RetryingStore::Flight {
   ReadRequest request;
   std::stop_token stop;
   ReadDone done;
-  Trouble trouble;
+  RetryJudgement::Trouble trouble;
   Result<void> last;
   // Guarded by the store's mutex: it is among the sleepers.
   std::optional<Flights::iterator> asleep;
@@ -90,18 +67,15 @@ RetryingStore::RetryingStore(std::unique_ptr<Store> inner, RetryOptions options,
                              std::shared_ptr<const EndpointNotes> notes,
                              std::function<TimePoint()> not_before)
     : StoreWrapper(std::move(inner)),
-      policy_(options, seed),
+      judgement_(options, seed, notes, std::move(not_before)),
       metrics_(metrics),
-      notes_(std::move(notes)),
-      not_before_(std::move(not_before)),
-      answered_at_(clock_.now()),
       timers_("leat-retry") {
-  silence_.emplace(Silence::Options{.name = name_of(*inner_, notes_.get()),
+  silence_.emplace(Silence::Options{.name = name_of(*inner_, notes.get()),
                                     .max_attempts = options.max_attempts,
                                     .patience = options.patience,
                                     .say_every = options.say_every,
                                     .say = {},
-                                    .notes = notes_},
+                                    .notes = std::move(notes)},
                    timers_);
 }
 
@@ -136,13 +110,14 @@ void RetryingStore::send(const FlightRef& flight) {
 
 void RetryingStore::hear(const FlightRef& flight, Result<void> result) {
   if (result) {
-    has_read_ = true;
+    judgement_.has_read();
     return finish(flight, std::move(result));
   }
-  Trouble& trouble = flight->trouble;
+  RetryJudgement::Trouble& trouble = flight->trouble;
   if (trouble.attempts_made == 1) trouble.failed = clock_.now();
-  if (!worth_another(result.error(), trouble)) {
-    return finish(flight, given_up(std::move(result).error(), trouble));
+  if (!judgement_.worth_another(result.error(), trouble)) {
+    return finish(flight,
+                  judgement_.given_up(std::move(result).error(), trouble));
   }
   if (flight->stop.stop_requested() || closing_.stop_requested()) {
     return finish(flight, not_sent_again(result.error()));
@@ -154,11 +129,12 @@ void RetryingStore::hear(const FlightRef& flight, Result<void> result) {
 
 void RetryingStore::back_off(const FlightRef& flight) {
   const TimePoint now = clock_.now();
-  const TimePoint from = asked_wait(flight->last.error(), flight->trouble, now);
+  const TimePoint from =
+      judgement_.asked_wait(flight->last.error(), flight->trouble, now);
   // Its turn may come long after its patience has ended.
-  const TimePoint until =
-      std::min(next_try(flight->trouble.attempts_made, now, from),
-               std::max(now, end_of(flight->last.error(), flight->trouble)));
+  const TimePoint until = std::min(
+      next_try(flight->trouble, now, from),
+      std::max(now, judgement_.end_of(flight->last.error(), flight->trouble)));
   if (flight->request.observer != nullptr) {
     flight->request.observer->backs_off(now, until);
   }
@@ -168,7 +144,7 @@ void RetryingStore::back_off(const FlightRef& flight) {
     flight->not_before = from;
     flight->until = until;
   }
-  if (until - from > policy_.options().lone_backoff) {
+  if (until - from > judgement_.options().lone_backoff) {
     const MutexLock lock(mutex_);
     flight->asleep = sleepers_.insert(sleepers_.end(), flight);
   }
@@ -209,9 +185,10 @@ void RetryingStore::go_on(const FlightRef& flight) {
   if (flight->stop.stop_requested() || closing_.stop_requested()) {
     return finish(flight, not_sent_again(flight->last.error()));
   }
-  if (is_hopeless(flight->last.error(), flight->trouble)) {
+  if (judgement_.is_hopeless(flight->last.error(), flight->trouble)) {
     Error last = flight->last.error();
-    return finish(flight, given_up(std::move(last), flight->trouble));
+    return finish(flight,
+                  judgement_.given_up(std::move(last), flight->trouble));
   }
   if (metrics_ != nullptr) metrics_->add(Metric::kStoreRetries, 1);
   send(flight);
@@ -232,12 +209,10 @@ void RetryingStore::finish(const FlightRef& flight, Result<void> result) {
 
 /// The store answers: it may answer those that sleep too.
 void RetryingStore::answered() {
+  judgement_.answered();
   std::vector<FlightRef> woken;
   {
     const MutexLock lock(mutex_);
-    answered_at_ = clock_.now();
-    next_turn_ = answered_at_;
-    failed_since_ = 0;
     while (!sleepers_.empty() && woken.size() < kWokenByOne) {
       woken.push_back(std::move(sleepers_.front()));
       sleepers_.pop_front();
@@ -247,137 +222,19 @@ void RetryingStore::answered() {
   for (const FlightRef& flight : woken) wake(flight, Wake::kToTry);
 }
 
-bool RetryingStore::is_answering(TimePoint now) const {
-  return now - answered_at_ < kOutage && failed_since_ < kOutageFailures;
-}
-
-TimePoint RetryingStore::asked_wait(const Error& error, const Trouble& trouble,
-                                    TimePoint now) const {
-  // Silence is no answer of the service, and so asks for nothing.
-  if (!not_before_ || error.code() == ErrorCode::kDeadlineExceeded) return now;
-  const TimePoint end = trouble.failed + patience_with(error, trouble);
-  return std::max(now, std::min(not_before_(), end));
-}
-
-TimePoint RetryingStore::next_try(std::uint32_t attempts_made, TimePoint now,
-                                  TimePoint from) {
-  const RetryOptions& options = policy_.options();
-  TimePoint until;
+TimePoint RetryingStore::next_try(const RetryJudgement::Trouble& trouble,
+                                  TimePoint now, TimePoint from) {
+  std::size_t flights = 0;
   {
     const MutexLock lock(mutex_);
-    ++failed_since_;
-    const bool is_outage = !is_answering(now);
-    // In an outage many wait for long, in the place of one another. A few do
-    // not: nobody else would notice its end.
-    const Nanoseconds bound =
-        is_outage ? std::max(options.lone_backoff,
-                             from_seconds(2 * static_cast<double>(flights_) /
-                                          options.tries_per_second))
-                  : options.lone_backoff;
-    const Nanoseconds longest =
-        std::min(policy_.longest_backoff(attempts_made), bound);
-    // Drawn also after a wait that the service asked for: it asked many, and
-    // they must not come back all together.
-    until = from + policy_.draw(std::max(longest, (from - now) / kSpread));
-    if (is_outage) {
-      const auto between = from_seconds(1 / options.tries_per_second);
-      next_turn_ = std::max(next_turn_, from) + between;
-      until = std::max(until, next_turn_);
-    }
+    flights = flights_;
   }
+  const TimePoint until =
+      judgement_.next_try(trouble.attempts_made, flights, now, from);
   if (metrics_ != nullptr) {
     metrics_->add(Metric::kStoreBackoffNanoseconds, (until - now).count());
   }
   return until;
-}
-
-bool RetryingStore::may_pass(ErrorCode code) const {
-  return retryable(code) ||
-         (code == ErrorCode::kResourceExhausted && has_read_);
-}
-
-bool RetryingStore::worth_another(const Error& error,
-                                  const Trouble& trouble) const {
-  if (!may_pass(error.code()) ||
-      !policy_.allows_another(trouble.attempts_made)) {
-    return false;
-  }
-  const TimePoint now = clock_.now();
-  if (const auto patience = patience_at_first(error)) {
-    return now - trouble.began +
-               policy_.longest_backoff(trouble.attempts_made) <=
-           *patience;
-  }
-  return policy_.options().max_attempts.has_value() ||
-         now - trouble.failed <= patience_with(error, trouble);
-}
-
-/// The time after which it is not tried again, however few its attempts.
-TimePoint RetryingStore::end_of(const Error& error,
-                                const Trouble& trouble) const {
-  return policy_.options().max_attempts || patience_at_first(error)
-             ? TimePoint::max()
-             : trouble.failed + patience_with(error, trouble);
-}
-
-/// Its patience has ended, and no other read has had an answer meanwhile.
-bool RetryingStore::is_hopeless(const Error& error,
-                                const Trouble& trouble) const {
-  const TimePoint now = clock_.now();
-  if (now < end_of(error, trouble)) return false;
-  const MutexLock lock(mutex_);
-  return answered_at_ < trouble.failed && !is_answering(now);
-}
-
-/// One of many that fails while the others succeed will not be helped by time.
-Nanoseconds RetryingStore::patience_with(const Error& error,
-                                         const Trouble& trouble) const {
-  const RetryOptions& options = policy_.options();
-  if (error.code() == ErrorCode::kThrottled) return options.patience;
-  if (error.code() == ErrorCode::kResourceExhausted) {
-    return std::min(options.lone_patience, options.patience);
-  }
-  const MutexLock lock(mutex_);
-  const bool is_lone =
-      answered_at_ > trouble.failed && is_answering(clock_.now());
-  return is_lone ? std::min(options.lone_patience, options.patience)
-                 : options.patience;
-}
-
-/// A server that has never answered may not be there, and is asked for so long.
-/// Nullopt: it is there.
-std::optional<Nanoseconds> RetryingStore::patience_at_first(
-    const Error& error) const {
-  if (notes_ == nullptr || notes_->has_answered) return std::nullopt;
-  // No connection, no such name, another protocol.
-  if (error.code() == ErrorCode::kUnavailable) {
-    return policy_.options().start_patience;
-  }
-  // Nothing refuses, and nothing answers. It may only take its time.
-  if (error.code() == ErrorCode::kDeadlineExceeded) {
-    return policy_.options().silent_patience;
-  }
-  return std::nullopt;
-}
-
-Error RetryingStore::given_up(Error error, const Trouble& trouble) const {
-  if (!retryable(error.code())) return error;
-  const std::string tried =
-      fmt::format("{} attempt{} in {}", trouble.attempts_made,
-                  trouble.attempts_made == 1 ? "" : "s",
-                  format_duration(clock_.now() - trouble.began));
-  const ErrorCode code = error.code();
-  const std::string_view bound =
-      policy_.options().max_attempts ? "AWS_MAX_ATTEMPTS" : "patience=";
-  std::string doing;
-  if (!patience_at_first(error)) {
-    doing = fmt::format("gave up after {} ({})", tried, remedy(code, bound));
-  } else if (code == ErrorCode::kDeadlineExceeded) {
-    doing = fmt::format("no answer to {} ({})", tried, kSwallowedRemedy);
-  } else {
-    doing = "not reached by " + tried;
-  }
-  return std::move(error).while_doing(doing);
 }
 
 template <class Call>
@@ -392,7 +249,7 @@ auto RetryingStore::call_again(Call call, const std::stop_token& stop)
 template <class Call>
 auto RetryingStore::try_again(Call call, const std::stop_token& stop)
     -> decltype(call()) {
-  Trouble trouble{.began = clock_.now()};
+  RetryJudgement::Trouble trouble{.began = clock_.now()};
   while (true) {
     auto result = call();
     if (is_answer(result)) {
@@ -401,13 +258,14 @@ auto RetryingStore::try_again(Call call, const std::stop_token& stop)
     }
     const TimePoint now = clock_.now();
     if (++trouble.attempts_made == 1) trouble.failed = now;
-    if (!worth_another(result.error(), trouble)) {
-      return given_up(std::move(result).error(), trouble);
+    if (!judgement_.worth_another(result.error(), trouble)) {
+      return judgement_.given_up(std::move(result).error(), trouble);
     }
     silence_->failed(result.error(), trouble.attempts_made);
-    const TimePoint from = asked_wait(result.error(), trouble, now);
-    const TimePoint until = std::min(next_try(trouble.attempts_made, now, from),
-                                     end_of(result.error(), trouble));
+    const TimePoint from = judgement_.asked_wait(result.error(), trouble, now);
+    const TimePoint until =
+        std::min(next_try(trouble, now, from),
+                 judgement_.end_of(result.error(), trouble));
     wait(until - now, stop);
     if (stop.stop_requested()) return not_sent_again(result.error());
     if (metrics_ != nullptr) metrics_->add(Metric::kStoreRetries, 1);

@@ -1,6 +1,5 @@
 // A store that retries where retrying may help.
 #pragma once
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -10,9 +9,9 @@
 
 #include "leat/base/mutex.h"
 #include "leat/metrics/metrics.h"
-#include "leat/runtime/retry_policy.h"
 #include "leat/runtime/timer_queue.h"
 #include "leat/store/endpoint_notes.h"
+#include "leat/store/layers/retry_judgement.h"
 #include "leat/store/layers/silence.h"
 #include "leat/store/store_wrapper.h"
 
@@ -82,50 +81,22 @@ class RetryingStore final : public StoreWrapper {
   void finish(const FlightRef& flight, Result<void> result);
   void answered();
 
-  /// The course of an operation that fails.
-  struct Trouble {
-    TimePoint began;
-    TimePoint failed{};  ///< First; once an attempt has been made.
-    std::uint32_t attempts_made = 0;
-  };
-  bool worth_another(const Error& error, const Trouble& trouble) const;
-  bool may_pass(ErrorCode code) const;
-  TimePoint end_of(const Error& error, const Trouble& trouble) const;
-  bool is_hopeless(const Error& error, const Trouble& trouble) const;
-  Nanoseconds patience_with(const Error& error, const Trouble& trouble) const;
-  std::optional<Nanoseconds> patience_at_first(const Error& error) const;
-  /// The end of the wait that the service asks for after `error`; `now` if it
-  /// asks for none.
-  TimePoint asked_wait(const Error& error, const Trouble& trouble,
-                       TimePoint now) const;
-  /// When to try again: after `from`, `now` being when it failed.
-  TimePoint next_try(std::uint32_t attempts_made, TimePoint now,
+  TimePoint next_try(const RetryJudgement::Trouble& trouble, TimePoint now,
                      TimePoint from);
-  /// Neither a second nor many failures have passed since an answer.
-  bool is_answering(TimePoint now) const LEAT_REQUIRES(mutex_);
-  Error given_up(Error error, const Trouble& trouble) const;
   template <class Call>
   auto try_again(Call call, const std::stop_token& stop) -> decltype(call());
   template <class Call>
   auto call_again(Call call, const std::stop_token& stop) -> decltype(call());
 
-  RetryPolicy policy_;
+  RetryJudgement judgement_;
   Metrics* const metrics_;
-  const std::shared_ptr<const EndpointNotes> notes_;
-  const std::function<TimePoint()> not_before_;
   const SteadyClock clock_;
   std::stop_source closing_;
 
   mutable Mutex mutex_;
   CondVar changed_;
   std::size_t flights_ LEAT_GUARDED_BY(mutex_) = 0;
-  TimePoint answered_at_ LEAT_GUARDED_BY(mutex_);
-  std::size_t failed_since_ LEAT_GUARDED_BY(mutex_) = 0;
-  TimePoint next_turn_
-      LEAT_GUARDED_BY(mutex_);                // In an outage, of the next try.
   Flights sleepers_ LEAT_GUARDED_BY(mutex_);  // In an outage.
-
-  std::atomic<bool> has_read_ = false;
 
   std::optional<Silence> silence_;
   TimerQueue timers_;  // Last: its thread ends before the rest is destroyed.

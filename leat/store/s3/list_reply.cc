@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/errors.h"
 #include "leat/base/text.h"
 #include "leat/store/cloud/list_xml.h"
 #include "leat/store/cloud/uri.h"
@@ -20,11 +21,9 @@ namespace {
 constexpr std::ptrdiff_t kMostTags = 200'000;
 
 Error bad_list(std::string_view why) {
-  return Error(
-      ErrorCode::kCorrupt,
-      fmt::format("the server's list of objects is not S3's: {}; check "
-                  "--endpoint-url",
-                  why));
+  return corrupt(
+      "the server's list of objects is not S3's: {}; check --endpoint-url",
+      why);
 }
 
 /// AWS escapes keys as forms are: a blank is '+' and '+' is %2B.

@@ -11,6 +11,7 @@
 
 #include "leat/base/buffer.h"
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/base/text.h"
 #include "leat/store/cloud/checks.h"
 #include "leat/store/cloud/http_date.h"
@@ -198,7 +199,7 @@ Error S3Store::error_of(const HttpReply& reply, const MadeWith& with,
   if (!cure(reply, with)) return error;
   // The next try goes with the server's time, to the right region, or with
   // newer credentials.
-  return Error(ErrorCode::kUnavailable, error.message());
+  return unavailable(error.message());
 }
 
 /// True if the cause is gone now, or will be for the next try.
@@ -247,15 +248,13 @@ Result<ListPage> S3Store::list(const ListRequest& request,
     if (page.resume.empty()) return page;
     const bool is_same = page.resume == next.resume;
     if (is_same || empty_pages == kMostEmptyPages) {
-      return Error(
-          ErrorCode::kCorrupt,
-          fmt::format("listing {}: the list does not advance: {}; "
-                      "check the service at {}",
-                      url_of(request.prefix),
-                      is_same ? "a page leads to itself"
-                              : "1,000 pages in a row hold nothing and "
-                                "say that there is more",
-                      maker_.settings()->host));
+      return corrupt(
+          "listing {}: the list does not advance: {}; check the service at {}",
+          url_of(request.prefix),
+          is_same
+              ? "a page leads to itself"
+              : "1,000 pages in a row hold nothing and say that there is more",
+          maker_.settings()->host);
     }
     if (!page.objects.empty() || !page.common_prefixes.empty()) return page;
     next.resume = std::move(page.resume);
@@ -291,7 +290,7 @@ Result<ObjectInfo> S3Store::write(std::string_view key,
                                   std::span<const std::byte> bytes,
                                   std::stop_token stop) {
   if (key.empty()) {
-    return Error(ErrorCode::kInvalidArgument, "an object needs a key");
+    return invalid("an object needs a key");
   }
   LEAT_TRY(const HttpReply reply,
            ask({.method = "PUT",
@@ -307,7 +306,7 @@ Result<ObjectInfo> S3Store::write(std::string_view key,
 
 Result<ObjectInfo> S3Store::stat(std::string_view key, std::stop_token stop) {
   if (key.empty()) {
-    return Error(ErrorCode::kInvalidArgument, "an object needs a key");
+    return invalid("an object needs a key");
   }
   const std::string doing = fmt::format("asking for {}", url_of(key));
   Result<HttpReply> reply = ask(
@@ -318,8 +317,7 @@ Result<ObjectInfo> S3Store::stat(std::string_view key, std::stop_token stop) {
   }
   const auto size = number_from<std::uint64_t>(reply->header("content-length"));
   if (!size) {
-    return Error(ErrorCode::kUnavailable,
-                 fmt::format("{}: the reply has no size", doing));
+    return unavailable("{}: the reply has no size", doing);
   }
   return ObjectInfo{
       .key = std::string(key),

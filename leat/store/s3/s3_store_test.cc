@@ -5,8 +5,8 @@
 
 #include <array>
 
-#include "leat/store/cloud/fake_http.h"
 #include "leat/store/cloud/http_date.h"
+#include "leat/store/cloud/testing/fake_http.h"
 #include "leat/store/s3/aws/sigv4_verify.h"
 
 namespace leat {

@@ -6,7 +6,7 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from leat.ops._op import Op, Pixels, fail, independent_or_none
+from leat.ops._op import _OnlyProbability, Op, Pixels, _WithProbability, fail, independent_or_none
 
 
 class ColorJitter(Op):
@@ -123,24 +123,6 @@ class GaussianBlur(Op):
         super().__init__(params, field, to)
 
 
-class _WithProbability(Op):
-    """A change that applies to some of the pictures."""
-
-    def __init__(
-        self,
-        p: float,
-        params: dict[str, Any],
-        independent: bool,
-        field: str | None,
-        to: str | None,
-    ) -> None:
-        own = {
-            "p": self._probability(p),
-            "independent": independent_or_none(independent),
-        }
-        super().__init__({**params, **own}, field, to)
-
-
 class RandomGrayscale(_WithProbability):
     """Turns some pictures grey; they keep their channels.
 
@@ -235,18 +217,6 @@ class RandomAdjustSharpness(_WithProbability):
         if not 0 <= sharpness_factor <= 1000:
             fail(self, f"sharpness_factor={sharpness_factor!r} must be 0 to 1000")
         super().__init__(p, {"sharpness_factor": float(sharpness_factor)}, independent, field, to)
-
-
-class _OnlyProbability(_WithProbability):
-    def __init__(
-        self,
-        p: float = 0.5,
-        *,
-        independent: bool = False,
-        field: str | None = None,
-        to: str | None = None,
-    ) -> None:
-        super().__init__(p, {}, independent, field, to)
 
 
 class RandomInvert(_OnlyProbability):

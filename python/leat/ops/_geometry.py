@@ -9,6 +9,7 @@ import numpy as np
 from leat.ops._op import (
     INTERPOLATIONS,
     MOST_SIDE,
+    _OnlyProbability,
     Op,
     Pixels,
     Size,
@@ -102,7 +103,7 @@ class RandomResizedCrop(Op):
         super().__init__(params, field, to)
 
 
-class RandomHorizontalFlip(Op):
+class RandomHorizontalFlip(_OnlyProbability):
     """Mirrors some pictures, left to right.
 
     Args:
@@ -112,19 +113,6 @@ class RandomHorizontalFlip(Op):
 
     _name = "random_horizontal_flip"
     _moves_pixels = True
-
-    def __init__(
-        self,
-        p: float = 0.5,
-        *,
-        independent: bool = False,
-        field: str | None = None,
-        to: str | None = None,
-    ) -> None:
-        if not 0 <= p <= 1:
-            fail(self, f"p={p!r} must be from 0 to 1")
-        params = {"p": float(p), "independent": independent_or_none(independent)}
-        super().__init__(params, field, to)
 
 
 class RandomCrop(Op):
@@ -246,7 +234,7 @@ class PadTo(Op):
         super().__init__(params, field, to)
 
 
-class RandomVerticalFlip(Op):
+class RandomVerticalFlip(_OnlyProbability):
     """Mirrors some pictures, top to bottom.
 
     Args:
@@ -256,20 +244,6 @@ class RandomVerticalFlip(Op):
 
     _name = "random_vertical_flip"
     _moves_pixels = True
-
-    def __init__(
-        self,
-        p: float = 0.5,
-        *,
-        independent: bool = False,
-        field: str | None = None,
-        to: str | None = None,
-    ) -> None:
-        params = {
-            "p": self._probability(p),
-            "independent": independent_or_none(independent),
-        }
-        super().__init__(params, field, to)
 
 
 WARPS = ("nearest", "bilinear", "bicubic")

@@ -193,3 +193,35 @@ class Op:
                 f"low <= high",
             )
         return numbers
+
+
+class _WithProbability(Op):
+    """A change that applies to some of the pictures."""
+
+    def __init__(
+        self,
+        p: float,
+        params: dict[str, Any],
+        independent: bool,
+        field: str | None,
+        to: str | None,
+    ) -> None:
+        own = {
+            "p": self._probability(p),
+            "independent": independent_or_none(independent),
+        }
+        super().__init__({**params, **own}, field, to)
+
+
+class _OnlyProbability(_WithProbability):
+    """A change that has no other parameter."""
+
+    def __init__(
+        self,
+        p: float = 0.5,
+        *,
+        independent: bool = False,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        super().__init__(p, {}, independent, field, to)

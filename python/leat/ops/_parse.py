@@ -222,7 +222,18 @@ class ParseKeypoints(Op):
         super().__init__({"path": path, "normalized": bool(normalized)}, field, to)
 
 
-class LoadNpy(Op):
+class _Arrays(Op):
+    """Reads arrays that may differ in their first dimension."""
+
+    _reads = True
+
+    def __init__(
+        self, field: str | None = None, to: str | None = None, *, ragged: bool = False
+    ) -> None:
+        super().__init__({"ragged": bool(ragged)}, field, to)
+
+
+class LoadNpy(_Arrays):
     """Reads an array as `numpy.save` writes it (.npy 1.0 to 3.0).
 
     A batch is an array of shape ``(samples, ...)`` and of the file's type: bool, int8 to
@@ -242,12 +253,6 @@ class LoadNpy(Op):
     """
 
     _name = "load_npy"
-    _reads = True
-
-    def __init__(
-        self, field: str | None = None, to: str | None = None, *, ragged: bool = False
-    ) -> None:
-        super().__init__({"ragged": bool(ragged)}, field, to)
 
 
 class _Numbers(Op):
@@ -318,7 +323,7 @@ class LoadMdsArray(_Numbers):
     _dtypes = (*WHOLE, "float16", *REAL)
 
 
-class LoadLitdataArray(Op):
+class LoadLitdataArray(_Arrays):
     """Reads an array of a column ``tensor`` or ``numpy`` of LitData's chunks: any but one dimension.
 
     A batch is an array of shape ``(samples, ...)``. The first sample decides shape and type; a
@@ -335,9 +340,3 @@ class LoadLitdataArray(Op):
     """
 
     _name = "load_litdata_array"
-    _reads = True
-
-    def __init__(
-        self, field: str | None = None, to: str | None = None, *, ragged: bool = False
-    ) -> None:
-        super().__init__({"ragged": bool(ragged)}, field, to)

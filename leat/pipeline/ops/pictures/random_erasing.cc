@@ -1,7 +1,5 @@
 // One colour or noise over a random part, as torchvision's op has it.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/errors.h"
 #include "leat/base/hash.h"
 #include "leat/pipeline/ops/param_reader.h"
 #include "leat/pipeline/ops/pictures/kinds.h"
@@ -154,10 +153,9 @@ class RandomErasing final : public PictureOp {
 
   Result<void> check(DType dtype, std::uint32_t channels) const override {
     if (value_.size() > 1 && value_.size() != channels) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("has {} numbers for {} channel(s): give one, or "
-                               "one for each",
-                               value_.size(), channels));
+      return invalid(
+          "has {} numbers for {} channel(s): give one, or one for each",
+          value_.size(), channels);
     }
     const auto is_byte = [](double number) {
       return number >= 0 && number <= 255 && number == std::floor(number);
@@ -165,11 +163,10 @@ class RandomErasing final : public PictureOp {
     const bool is_colour =
         !value_.empty() && std::ranges::all_of(value_, is_byte);
     if (is_float(dtype) || (dtype == DType::kUint8 && is_colour)) return {};
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("works on {} there: give it whole numbers from 0 "
-                             "to 255 as value and put it before all casts, or "
-                             "put it behind normalize",
-                             to_string(dtype)));
+    return invalid(
+        "works on {} there: give it whole numbers from 0 to 255 as value and "
+        "put it before all casts, or put it behind normalize",
+        to_string(dtype));
   }
 
   std::shared_ptr<const PictureEdit> draw(PixelSize size,

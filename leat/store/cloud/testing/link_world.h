@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "leat/store/cloud/fake_http.h"
 #include "leat/store/cloud/provider.h"
+#include "leat/store/cloud/testing/fake_http.h"
 
 namespace leat::testing {
 

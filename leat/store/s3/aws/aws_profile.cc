@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/store/cloud/small_file.h"
 
 namespace leat {
@@ -21,10 +22,9 @@ struct NamedFile {
 Result<std::optional<std::string>> read_profile_file(const std::string& path) {
   auto text = read_small_file(path, kMostFileBytes);
   if (text) return text;
-  return Error(ErrorCode::kInvalidArgument,
-               text.error().message() +
-                   "; correct it, or name another file with AWS_CONFIG_FILE or "
-                   "AWS_SHARED_CREDENTIALS_FILE");
+  return invalid(text.error().message() +
+                 "; correct it, or name another file with AWS_CONFIG_FILE or "
+                 "AWS_SHARED_CREDENTIALS_FILE");
 }
 
 std::string path_of(const Env& env, std::string_view variable,
@@ -92,11 +92,10 @@ Result<AwsProfile> load_aws_profile(std::string_view explicit_name,
       fmt::format("{} and {}", describe(credentials, in_credentials),
                   describe(config, in_config));
   if (asked && !in_config && !in_credentials && profile.name != "default") {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("there is no AWS profile '{}' in {}; correct the name "
-                    "(--profile, AWS_PROFILE) or add the profile",
-                    profile.name, profile.looked_in));
+    return invalid(
+        "there is no AWS profile '{}' in {}; correct the name (--profile, "
+        "AWS_PROFILE) or add the profile",
+        profile.name, profile.looked_in);
   }
   if (const auto services = profile.value("services")) {
     merge(config, "services " + *services, profile.services);

@@ -1,10 +1,9 @@
 #include "leat/store/s3/aws/ini_file.h"
 
-#include <fmt/format.h>
-
 #include <cstddef>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/text.h"
 
 namespace leat {
@@ -109,9 +108,7 @@ Result<IniFile> parse_ini(std::string_view text, std::string_view file) {
     const std::size_t end = text.find('\n');
     const std::string_view wrong = reader.read(text.substr(0, end));
     if (!wrong.empty()) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{}, line {}: {}; correct the file", file,
-                               number, wrong));
+      return invalid("{}, line {}: {}; correct the file", file, number, wrong);
     }
     if (end == std::string_view::npos) break;
     text.remove_prefix(end + 1);

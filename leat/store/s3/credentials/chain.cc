@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/store/s3/credentials/container.h"
 #include "leat/store/s3/credentials/imds.h"
 #include "leat/store/s3/credentials/profile_link.h"
@@ -70,10 +71,8 @@ Result<CredentialAnswer> CredentialChain::fetch(std::stop_token stop) {
   if (answered_) {
     LEAT_TRY(CredentialAnswer answer, ask(*answered_, stop));
     if (answer.found) return answer;
-    return Error(
-        ErrorCode::kPermissionDenied,
-        fmt::format("{} gave AWS credentials before and has none now: {}",
-                    links_[*answered_]->name(), answer.why_not));
+    return denied("{} gave AWS credentials before and has none now: {}",
+                  links_[*answered_]->name(), answer.why_not);
   }
   for (std::size_t link = 0; link < links_.size(); ++link) {
     LEAT_TRY(CredentialAnswer answer, ask(link, stop));
@@ -97,13 +96,11 @@ std::vector<LinkReport> CredentialChain::reports() const {
 }
 
 Error CredentialChain::nobody_has_any() const {
-  return Error(
-      ErrorCode::kPermissionDenied,
-      fmt::format("no AWS credentials; tried {}. Set AWS_ACCESS_KEY_ID and "
-                  "AWS_SECRET_ACCESS_KEY or run `aws configure`; for a public "
-                  "bucket use no_sign_request (--no-sign-request); `leat "
-                  "doctor` says more",
-                  tried(reports())));
+  return denied(
+      "no AWS credentials; tried {}. Set AWS_ACCESS_KEY_ID and "
+      "AWS_SECRET_ACCESS_KEY or run `aws configure`; for a public bucket use "
+      "no_sign_request (--no-sign-request); `leat doctor` says more",
+      tried(reports()));
 }
 
 std::unique_ptr<CredentialChain> default_credential_chain(

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/store/cloud/ask.h"
 #include "leat/store/cloud/small_file.h"
 #include "leat/store/http/http_url.h"
@@ -27,10 +28,6 @@ constexpr const char* kFullUri = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
 constexpr const char* kToken = "AWS_CONTAINER_AUTHORIZATION_TOKEN";
 constexpr const char* kTokenFile = "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE";
 
-Error wrong(std::string message) {
-  return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 bool is_of_this_machine(const HttpUrl& url) {
   if (url.host == "localhost" || url.host == "::1") return true;
   if (url.host_is_address && url.host.starts_with("127.")) return true;
@@ -41,19 +38,19 @@ bool is_of_this_machine(const HttpUrl& url) {
 Result<std::string> url_to_ask(const Env& env) {
   if (const auto path = value_of(env, kRelativeUri)) {
     if (!path->starts_with('/') || !is_header_word(*path)) {
-      return wrong(fmt::format("{} is no path; ECS sets it", kRelativeUri));
+      return invalid("{} is no path; ECS sets it", kRelativeUri);
     }
     return std::string(kEcsHost).append(*path);
   }
   std::string full = *value_of(env, kFullUri);
   const Result<HttpUrl> url = split_http_url(full);
-  if (!url) return wrong(fmt::format("{} is no URL to ask", kFullUri));
+  if (!url) return invalid("{} is no URL to ask", kFullUri);
   if (url->scheme.size() == 4 && !is_of_this_machine(*url)) {
-    return wrong(fmt::format(
+    return invalid(
         "{} names the host {}, which is asked over https only; without TLS it "
         "may be a loopback address, 169.254.170.2, 169.254.170.23 or "
         "fd00:ec2::23",
-        kFullUri, url->host));
+        kFullUri, url->host);
   }
   return full;
 }
@@ -64,8 +61,7 @@ Result<std::string> authorization_token(const Env& env) {
   if (const auto path = value_of(env, kTokenFile)) {
     LEAT_TRY(auto text, read_small_file(*path, kMostTokenBytes));
     if (!text) {
-      return wrong(
-          fmt::format("{} names {}, which is not there", kTokenFile, *path));
+      return invalid("{} names {}, which is not there", kTokenFile, *path);
     }
     token = *std::move(text);
     while (token.ends_with('\n') || token.ends_with('\r')) token.pop_back();
@@ -75,8 +71,8 @@ Result<std::string> authorization_token(const Env& env) {
   for (const char c : token) {
     // A blank may stand between "Basic" and what follows.
     if (c != ' ' && !is_header_word({&c, 1})) {
-      return wrong(fmt::format("the token of {} holds what no header can hold",
-                               kTokenFile));
+      return invalid("the token of {} holds what no header can hold",
+                     kTokenFile);
     }
   }
   return token;

@@ -1,9 +1,8 @@
 #include "leat/store/s3/credentials/credential_process.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/store/http/shown_text.h"
 #include "leat/store/s3/credentials/json_reply.h"
 #include "leat/store/s3/credentials/process.h"
@@ -40,9 +39,8 @@ Result<TimedCredentials> ask_process(const std::vector<std::string>& command,
   if (!ran) return failed(ran.error());
   if (ran->exit_status != 0) {
     const std::string said = last_line(ran->errors);
-    return Error(ErrorCode::kPermissionDenied,
-                 fmt::format("it ends with status {}{}{}", ran->exit_status,
-                             said.empty() ? "" : ": ", said));
+    return denied("it ends with status {}{}{}", ran->exit_status,
+                  said.empty() ? "" : ": ", said);
   }
   return parse_json_credentials(ran->output,
                                 {.token_name = "SessionToken",

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/text.h"
 #include "leat/store/cloud/ask.h"
 #include "leat/store/http/http_url.h"
@@ -70,7 +71,7 @@ Result<CredentialAnswer> InstanceRole::fetch(std::stop_token stop) {
   if (state == State::kOpen) return ask_role(session, stop);
   std::string why = why_closed(state, *options_);
   if (state == State::kTooFar) {
-    return Error(ErrorCode::kPermissionDenied, std::move(why));
+    return denied(std::move(why));
   }
   return CredentialAnswer::none(std::move(why));
 }
@@ -155,15 +156,12 @@ Result<ImdsSession::State> ImdsSession::open(const std::stop_token& stop) {
         is_header_word(token_)) {
       return State::kOpen;
     }
-    return Error(ErrorCode::kUnavailable,
-                 fmt::format("{} answers, but not as the metadata service does",
-                             options_.endpoint));
+    return unavailable("{} answers, but not as the metadata service does",
+                       options_.endpoint);
   }
   if (reply && reply->status < 500) return State::kDisabled;
   if (reply) {
-    return Error(
-        ErrorCode::kUnavailable,
-        fmt::format("asked for a token it answers HTTP {}", reply->status));
+    return unavailable("asked for a token it answers HTTP {}", reply->status);
   }
   if (stop.stop_requested()) return reply.error();
   // Replies to anything but that PUT travel as far as they must: if anything

@@ -1,7 +1,6 @@
 #include "leat/store/s3/credentials/process.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -15,6 +14,7 @@
 #include <optional>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/owned_fd.h"
 #include "leat/base/units.h"
 #include "leat/runtime/spawn.h"
@@ -33,8 +33,7 @@ struct Pipe {
 Result<Pipe> open_pipe() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    return Error(ErrorCode::kResourceExhausted,
-                 fmt::format("opening a pipe: {}", std::strerror(errno)));
+    return exhausted("opening a pipe: {}", std::strerror(errno));
   }
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   return Pipe{OwnedFd(ends[0]), OwnedFd(ends[1])};
@@ -124,10 +123,10 @@ Result<std::vector<std::string>> split_command(std::string_view command) {
     }
   }
   if (is_cut || quote != '\0' || words.empty() || words.front().empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 words.empty() ? "the command is empty"
-                               : "the command has a quote or backslash that "
-                                 "does not end");
+    return invalid(
+        words.empty()
+            ? "the command is empty"
+            : "the command has a quote or backslash that does not end");
   }
   return words;
 }
@@ -154,9 +153,8 @@ Result<ProcessOutput> run_process(const std::vector<std::string>& command,
     const bool has_ended = child.has_ended();
     for (Source& source : sources) source.read_some();
     if (result.output.size() > limits.most_output_bytes) {
-      return Error(
-          ErrorCode::kResourceExhausted,
-          "it prints more than " + format_bytes(limits.most_output_bytes));
+      return exhausted("it prints more than " +
+                       format_bytes(limits.most_output_bytes));
     }
     if (has_ended) break;
     if (stop.stop_requested()) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/errors.h"
 #include "leat/store/s3/credentials/container.h"
 #include "leat/store/s3/credentials/credential_process.h"
 #include "leat/store/s3/credentials/imds.h"
@@ -50,10 +51,6 @@ Way way_of(const AwsProfile& profile) {
     if (profile.value(name)) return Way::kHelper;
   }
   return profile.value("credential_process") ? Way::kProcess : Way::kNone;
-}
-
-Error wrong(std::string message) {
-  return Error(ErrorCode::kPermissionDenied, std::move(message));
 }
 
 /// Follows a profile once.
@@ -123,7 +120,7 @@ Result<CredentialAnswer> Walk::take(const AwsProfile& profile, Way way) {
 Result<Credentials> written_keys(const AwsProfile& profile) {
   LEAT_TRY(auto keys, keys_of(profile));
   if (keys) return *std::move(keys);
-  return wrong("it has no keys");
+  return denied("it has no keys");
 }
 
 Result<CredentialAnswer> Walk::take_keys(const AwsProfile& profile) {
@@ -161,11 +158,11 @@ Result<Credentials> Walk::source_of(const AwsProfile& profile) {
   const auto of_profile = profile.value("source_profile");
   const auto of_place = profile.value("credential_source");
   if (of_profile && of_place) {
-    return wrong("it has source_profile and credential_source; keep one");
+    return denied("it has source_profile and credential_source; keep one");
   }
   if (of_profile) return of_source_profile(profile, *of_profile);
   if (of_place) return of_credential_source(profile, *of_place);
-  return wrong(
+  return denied(
       "it has role_arn, but neither source_profile nor credential_source nor "
       "web_identity_token_file; say with whose credentials to assume the role");
 }
@@ -174,8 +171,7 @@ Result<Credentials> Walk::of_source_profile(const AwsProfile& profile,
                                             const std::string& name) {
   if (name == profile.name && has_keys(profile)) return written_keys(profile);
   if (std::find(visited_.begin(), visited_.end(), name) != visited_.end()) {
-    return wrong(
-        fmt::format("its source_profile '{}' leads back to itself", name));
+    return denied("its source_profile '{}' leads back to itself", name);
   }
   LEAT_TRY(const AwsProfile source, load_aws_profile(name, tools_.env));
   // A source that has keys is asked for them, though it may be a role too.
@@ -183,8 +179,8 @@ Result<Credentials> Walk::of_source_profile(const AwsProfile& profile,
       has_keys(source) ? take_keys(source) : follow(source);
   if (!answer) return std::move(answer).error();
   if (!answer->found) {
-    return wrong(fmt::format("its source_profile '{}' has no credentials in {}",
-                             name, source.looked_in));
+    return denied("its source_profile '{}' has no credentials in {}", name,
+                  source.looked_in);
   }
   return std::move(answer->found->keys);
 }
@@ -198,7 +194,7 @@ Result<Credentials> Walk::of_credential_source(const AwsProfile& profile,
     place = instance_role(imds_options(profile, tools_.env), tools_);
   }
   if (!place) {
-    return wrong(
+    return denied(
         "its credential_source is none of Environment, Ec2InstanceMetadata and "
         "EcsContainer");
   }
@@ -207,8 +203,7 @@ Result<Credentials> Walk::of_credential_source(const AwsProfile& profile,
     return std::move(answer).error().while_doing("credential_source " + name);
   }
   if (!answer->found) {
-    return wrong(
-        fmt::format("credential_source {}: {}", name, answer->why_not));
+    return denied("credential_source {}: {}", name, answer->why_not);
   }
   return std::move(answer->found->keys);
 }
@@ -234,11 +229,11 @@ Result<TimedCredentials> Walk::ask_helper(const AwsProfile& profile) {
   const std::string_view what =
       profile.value("mfa_serial") ? "MFA (mfa_serial)" : "SSO or `aws login`";
   if (helper.empty()) {
-    return wrong(fmt::format(
+    return denied(
         "it needs {}, which goes through botocore: install it (pip install "
         "botocore) and use leat from Python, or run: eval \"$(aws configure "
         "export-credentials --profile {} --format env)\"",
-        what, profile.name));
+        what, profile.name);
   }
   LEAT_TRY(std::vector<std::string> words, split_command(helper));
   words.insert(words.end(), {"--profile", profile.name});

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/store/cloud/ask.h"
 
 namespace leat {
@@ -12,9 +13,7 @@ namespace {
 
 Error half_of_it(std::string_view where, std::string_view has,
                  std::string_view lacks) {
-  return Error(ErrorCode::kPermissionDenied,
-               fmt::format("{} has {} but not {}; set both or neither", where,
-                           has, lacks));
+  return denied("{} has {} but not {}; set both or neither", where, has, lacks);
 }
 
 struct KeyNames {
@@ -64,10 +63,10 @@ Result<void> check_keys(const Credentials& keys, std::string_view where) {
       is_header_word(keys.session_token)) {
     return {};
   }
-  return Error(ErrorCode::kPermissionDenied,
-               fmt::format("the AWS credentials in {} hold a blank, a line "
-                           "break or a byte that is not ASCII; copy them again",
-                           where));
+  return denied(
+      "the AWS credentials in {} hold a blank, a line break or a byte that is "
+      "not ASCII; copy them again",
+      where);
 }
 
 std::unique_ptr<CredentialProvider> environment_keys(Env env) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/base/text.h"
 #include "leat/store/cloud/ask.h"
 #include "leat/store/cloud/expiration.h"
@@ -88,9 +89,9 @@ Result<TimedCredentials> parse_grant(const pugi::xml_document& document,
   if (found.keys.access_key_id.empty() ||
       found.keys.secret_access_key.empty() ||
       found.keys.session_token.empty() || !expiration) {
-    return Error(ErrorCode::kPermissionDenied,
-                 "the answer of STS does not hold credentials; check "
-                 "AWS_ENDPOINT_URL_STS");
+    return denied(
+        "the answer of STS does not hold credentials; check "
+        "AWS_ENDPOINT_URL_STS");
   }
   LEAT_TRY_VOID(check_keys(found.keys, "the answer of STS"));
   found.expires_at = expiry_on_our_clock(*expiration, date, tools);
@@ -187,9 +188,8 @@ Result<StsPlace> sts_place(std::string_view region, const AwsProfile& profile,
           ? find_region(profile, env).value_or(std::string(kDefaultRegion))
           : std::string(region);
   if (!is_region(place.region)) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "the region for STS cannot be one; check AWS_REGION and the "
-                 "profile");
+    return invalid(
+        "the region for STS cannot be one; check AWS_REGION and the profile");
   }
   if (const auto given = configured_endpoint("sts", profile, env)) {
     LEAT_TRY(place.endpoint, parse_endpoint(*given));
@@ -253,8 +253,7 @@ Result<std::optional<std::uint32_t>> parse_duration_seconds(
   if (!text) return std::optional<std::uint32_t>();
   const auto seconds = number_from<std::uint32_t>(*text);
   if (!seconds || *seconds < 900 || *seconds > 43'200) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "duration_seconds is no number within 900 and 43200");
+    return invalid("duration_seconds is no number within 900 and 43200");
   }
   return seconds;
 }

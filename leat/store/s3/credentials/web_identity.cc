@@ -1,9 +1,8 @@
 #include "leat/store/s3/credentials/web_identity.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/store/cloud/small_file.h"
 
 namespace leat {
@@ -34,9 +33,9 @@ class EnvironmentWebIdentity final : public CredentialProvider {
     role.session_name =
         value_of(tools_.env, "AWS_ROLE_SESSION_NAME").value_or("");
     if (role.role_arn.empty()) {
-      return Error(ErrorCode::kPermissionDenied,
-                   "AWS_WEB_IDENTITY_TOKEN_FILE is set and AWS_ROLE_ARN is "
-                   "not; set both or neither");
+      return denied(
+          "AWS_WEB_IDENTITY_TOKEN_FILE is set and AWS_ROLE_ARN is not; set "
+          "both or neither");
     }
     if (!sts_) return sts_.error();
     LEAT_TRY(TimedCredentials found,
@@ -62,10 +61,10 @@ Result<TimedCredentials> exchange_web_identity(const std::string& token_file,
     token->pop_back();
   }
   if (!token || token->empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("the web identity token file {} is {}; check "
-                             "AWS_WEB_IDENTITY_TOKEN_FILE or the profile",
-                             token_file, token ? "empty" : "not there"));
+    return invalid(
+        "the web identity token file {} is {}; check "
+        "AWS_WEB_IDENTITY_TOKEN_FILE or the profile",
+        token_file, token ? "empty" : "not there");
   }
   return assume_role_with_web_identity(role, *token, sts, tools, stop);
 }

@@ -1,4 +1,4 @@
-#include "leat/pipeline/ops/parse_program.h"
+#include "leat/pipeline/ops/parse_op.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -18,7 +18,7 @@ struct StepWait {
 
 /// For one rank. All but `threads` and `in_flight` only grow: subtract two
 /// readings to get a rate.
-struct LoaderRates {
+struct LoaderTotals {
   Nanoseconds elapsed{0};     ///< Since the loader was opened.
   std::uint64_t samples = 0;  ///< Delivered.
   std::uint64_t batches = 0;  ///< Delivered.
@@ -66,6 +66,6 @@ struct LoaderRates {
 };
 
 /// Fills in what metrics count: requests, caches and memory.
-void add_counts(const Metrics& metrics, LoaderRates& rates);
+void add_counts(const Metrics& metrics, LoaderTotals& totals);
 
 }  // namespace leat

@@ -1,7 +1,5 @@
-// leat diff, pack, prepare, query, show    Commands of the Python package: this
-// program becomes an interpreter that runs them.
+#include "leat/cli/python_command.h"
 
-#include <fmt/format.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -15,7 +13,7 @@
 #include <system_error>
 #include <vector>
 
-#include "leat/cli/commands.h"
+#include "leat/base/errors.h"
 
 namespace leat {
 namespace {
@@ -51,8 +49,10 @@ void give_signals_back() {
   std::signal(SIGPIPE, SIG_DFL);
 }
 
-Result<void> become_python(std::span<const std::string> words,
-                           CommandContext& context) {
+}  // namespace
+
+Error become_python(std::string_view module, std::span<const std::string> words,
+                    CommandContext& context) {
   // The console script of the package names its own interpreter.
   const auto named = value_of(context.env, "LEAT_PYTHON");
   const std::string python = named.value_or("python3");
@@ -62,7 +62,7 @@ Result<void> become_python(std::span<const std::string> words,
         root->string() + (others ? ":" + *others : std::string());
     ::setenv("PYTHONPATH", places.c_str(), 1);
   }
-  std::vector<std::string> all = {python, "-c", kProgram};
+  std::vector<std::string> all = {python, "-c", kProgram, std::string(module)};
   all.insert(all.end(), words.begin(), words.end());
   std::vector<char*> arguments;
   arguments.reserve(all.size() + 1);
@@ -71,43 +71,10 @@ Result<void> become_python(std::span<const std::string> words,
   context.out.flush();
   give_signals_back();
   ::execvp(python.c_str(), arguments.data());
-  return Error(ErrorCode::kNotFound,
-               fmt::format("leat {} is written in Python, and {} cannot be "
-                           "started ({}); name an interpreter in LEAT_PYTHON",
-                           words.front(), python,
-                           std::generic_category().message(errno)));
+  return not_found(
+      "leat {} is written in Python, and {} cannot be started ({}); name an "
+      "interpreter in LEAT_PYTHON",
+      words.front(), python, std::generic_category().message(errno));
 }
-
-}  // namespace
-
-const Command kDiffCommand{
-    .name = "diff",
-    .summary = "tell which samples two datasets do not share",
-    .take_words = &become_python,
-};
-
-const Command kPackCommand{
-    .name = "pack",
-    .summary = "write the samples of a dataset as shards",
-    .take_words = &become_python,
-};
-
-const Command kPrepareCommand{
-    .name = "prepare",
-    .summary = "do the steps of a file: index, verify, pack, warm; resumable",
-    .take_words = &become_python,
-};
-
-const Command kQueryCommand{
-    .name = "query",
-    .summary = "choose samples by SQL over the catalogue's columns",
-    .take_words = &become_python,
-};
-
-const Command kShowCommand{
-    .name = "show",
-    .summary = "make a page of samples, as they are and as ops make them",
-    .take_words = &become_python,
-};
 
 }  // namespace leat
