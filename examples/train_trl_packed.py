@@ -27,7 +27,7 @@ EPOCHS = 6
 def as_example(row: dict[str, Any]) -> dict[str, list[int]]:
     """A row as TRL's collator takes it. Only answers have labels; the model shifts them."""
     documents = np.asarray(row["segment_ids"])
-    tokens, positions = (np.asarray(row[name])[documents > 0] for name in ("tokens", "positions"))
+    tokens, positions = (np.asarray(row[name], np.int64)[documents > 0] for name in ("tokens", "positions"))
     places = np.arange(len(tokens))
     begun = np.maximum.accumulate(np.where(tokens == ANSWER, places, -1))  # The place where the last answer began,
     is_answer = (begun >= places - positions) & (begun < places)  # in this document.

@@ -187,10 +187,11 @@ def test_weights_of_a_mix_change_between_epochs_and_no_document_is_lost_or_doubl
     with load(other, state) as loader:
         assert loader.state_dict()["epoch"] == 2
         documents += read(loader, 3)
-        next(iter(loader))
+        running = iter(loader)
+        next(running)
         later = json.loads(json.dumps(loader.state_dict()))
         assert later["epoch"] == 5
-        rest = [np.asarray(getattr(tokens, "values", tokens)).tolist() for tokens, *_ in loader]
+        rest = [np.asarray(getattr(tokens, "values", tokens)).tolist() for tokens, *_ in running]
     assert [len(epoch) for epoch in documents] == [40] * 5
     for first, count in ((1000, 60), (2000, 90), (3000, 50)):
         its = Counter(d for epoch in documents for d in epoch if first <= d < first + 1000)
