@@ -2,9 +2,9 @@
 
     torchrun --nproc-per-node=4 examples/train_trl_packed.py s3://mine/conversations
 
-A document is a prompt, the token ANSWER, an answer and the token EOS, as in train_hf_packed.py. The trainer, its loss and
-its collator are TRL's own. It gets rows as its own packing makes them: ids without padding, labels, and the lengths of
-the documents.
+A document is a prompt, the token ANSWER, an answer and the token EOS, as in train_hf_packed.py. The trainer, its loss
+and its collator are TRL's own. It gets rows as its own packing makes them: ids without padding, labels, and the lengths
+of the documents.
 """
 
 from __future__ import annotations

@@ -253,9 +253,8 @@ TEST(NextUseOfDrawnTest, GoesByTheRowsOfRanksAndByTheDeal) {
                         .ends = {2, 3, 6, 8},
                         .rows_of_a_step = 2};
   GivenEpoch dealt = rows;
-  dealt.dealt = DealtSteps{.ranks = 2,
-                           .positions = {2, 0, 1, 6, 7, 3, 4, 5},
-                           .ends = {1, 3, 5, 8}};
+  dealt.dealt = DealtSteps{
+      .ranks = 2, .positions = {2, 0, 1, 6, 7, 3, 4, 5}, .ends = {1, 3, 5, 8}};
   const auto reads = [](const GivenEpoch& given, std::uint64_t epoch) {
     auto order = std::make_shared<GivenOrder>(10);
     EXPECT_TRUE(order->give(epoch, given));

@@ -116,7 +116,7 @@ class NextUse {
   /// An epoch of a drawn order.
   struct Drawn {
     DrawnPositions positions;
-    /// Of each position, whether these ranks read there; empty: dealt in runs.
+    /// By position: whether these ranks read there; empty: dealt in runs.
     std::vector<bool> is_ours = {};
   };
   bool is_of_ranks(const Drawn& drawn, std::uint64_t epoch,

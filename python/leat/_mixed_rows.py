@@ -63,8 +63,9 @@ class MixedSamples:
         if is_another and state.get("position") != 0:
             raise InvalidArgument(
                 f"the state was saved within epoch {state['epoch']} of another mix, whose samples are in rows or "
-                "micro-batches by now: which of each source have come is known between two epochs. Load it into the "
-                "mix that it is of, and save a state at the end of the epoch; leat.mix(…, samples=) makes epochs short"
+                "micro-batches: only between two epochs is it known which of each source have come. Load it into "
+                "the mix that it is of, and save a state at the end of the epoch; leat.mix(…, samples=) makes "
+                "epochs short"
             )
         self._begin, self._known = begin, None
         return is_another

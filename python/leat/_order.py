@@ -12,7 +12,7 @@ from leat.errors import InvalidArgument
 
 
 class _Told(NamedTuple):
-    """What an engine was told of an epoch."""
+    """An epoch, as an engine was told it."""
 
     native: Any
     epoch: int
