@@ -9,7 +9,8 @@ shard of a light source is read whole for the few samples that an epoch takes of
 a heavy one twice. Each run is a process of its own: a whole epoch of as many samples, by default
 settings.
 How to read it: `rate` is samples/s over the epoch, `of_one` the rate over that of one source;
-`mb` is the peak resident memory, `threads` the most threads. `first_ms` is the time from the
+`mb` is the peak resident memory, which goes by how far the tuner lets a run read ahead, `open_mb` the peak until the
+loader is open, which goes by the sources; `threads` the most threads. `first_ms` is the time from the
 opened datasets to the first batch. Each run proves its content: each sample tells its folder and
 its number, and must be what its key says. GETs are counted at the server.
 """
@@ -74,6 +75,7 @@ def one_run(way: str, sources: int, objects: int) -> dict[str, float]:
     first, samples, most = 0.0, 0, 0
     with leat.Loader(data, batch_size=BATCH, shuffle=True, drop_last=False, epochs=1, ids=True, batch="dict",
                      output="numpy") as loader:  # fmt: skip
+        opened = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         for batch in loader:
             first = first or time.perf_counter() - begin
             samples += len(batch["key"])
@@ -88,7 +90,7 @@ def one_run(way: str, sources: int, objects: int) -> dict[str, float]:
         seconds = time.perf_counter() - begin
     assert samples == objects, (samples, objects)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"rate": samples / seconds, "first_ms": 1e3 * first, "mb": peak, "threads": most}
+    return {"rate": samples / seconds, "first_ms": 1e3 * first, "open_mb": opened, "mb": peak, "threads": most}
 
 
 def main() -> None:
@@ -129,7 +131,7 @@ def main() -> None:
         rate, mad = spread(values["rate"])
         one = spread(found["shards, one" if "shards" in name else "one"]["rate"])[0]
         rows.append({"way": name, "rate": rate, "mad": mad, "of_one": f"{rate / one:.2f}",
-                     **{key: spread(values[key])[0] for key in ("first_ms", "mb", "threads", "gets", "read_mb")}})  # fmt: skip
+                     **{key: spread(values[key])[0] for key in ("first_ms", "open_mb", "mb", "threads", "gets", "read_mb")}})  # fmt: skip
     report(f"{args.sources} sources of {objects // args.sources} objects of {args.size} bytes, {args.latency} away", rows, args.json)
 
 

@@ -86,6 +86,9 @@ struct LoaderOptions {
   bool has_collate = false;
   bool ids = false;  ///< Adds `index`, `key` and, if padded, `valid`.
   OnError on_error = OnError::kRaise;
+  /// Steps are planned by the lengths of their samples, so nothing may take the
+  /// place of one, not even where a function passes over it: next() fails.
+  bool keeps_samples = false;
   /// The names of functions that skip samples, and skip the same ones in every
   /// run: their answers are kept. Such a function fails with kSkipped and its
   /// name.

@@ -81,8 +81,14 @@ Error BatchWork::error_of(const SampleWork& sample) const {
   const Error failed = *sample.error();
   const bool is_bad = exclusion_by(failed.code()) == Excluded::kBad;
   std::string_view remedy;
-  if (is_bad && context_.on_error == OnError::kRaise) {
+  if (is_bad && !context_.keeps_samples &&
+      context_.on_error == OnError::kRaise) {
     remedy = " (on_error=\"substitute\" passes over such samples)";
+  } else if (context_.keeps_samples && failed.code() == ErrorCode::kSkipped) {
+    remedy =
+        " (steps are planned by the lengths of their samples, and what takes "
+        "the place of this one has another length; choose samples before, with "
+        "leat.Dataset.filter)";
   }
   return Error(failed.code(), fmt::format("sample {} \"{}\": {}{}",
                                           context_.in_dataset(sample.id).value,

@@ -128,6 +128,8 @@ struct RunContext {
   /// may come several times.
   bool draws_by_position = false;
   OnError on_error = OnError::kRaise;
+  /// Nothing takes the place of a sample that a function passes over either.
+  bool keeps_samples = false;
   bool has_hashes = true;
   bool checks_etags = true;
   /// The catalogue has checksums of samples.

@@ -18,6 +18,7 @@ constexpr std::uint32_t kMostTries = 1000;
 
 bool may_replace(const RunContext& context, const SampleWork& sample,
                  const Error& failed) {
+  if (context.keeps_samples) return false;
   const std::optional<Excluded> why = exclusion_by(failed.code());
   return sample.tries < kMostTries &&
          (why == Excluded::kSkipped ||

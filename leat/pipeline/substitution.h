@@ -9,7 +9,8 @@
 namespace leat {
 
 /// Whether another sample takes the row of one that failed so: it is skipped,
-/// or it is bad and the user said so; and not too many were tried.
+/// or it is bad and the user said so; and not too many were tried. Never if the
+/// steps keep their samples.
 bool may_replace(const RunContext& context, const SampleWork& sample,
                  const Error& failed);
 

@@ -247,6 +247,36 @@ TEST(NextUseOfDrawnTest, CountsTheReadsOfTheseRanksAlone) {
   EXPECT_EQ(second->at_or_after(SampleId{7}, 0, 1), 6u);
 }
 
+// Rows of 2, 1, 3 and 2 samples; two make a step, for two ranks.
+TEST(NextUseOfDrawnTest, GoesByTheRowsOfRanksAndByTheDeal) {
+  const GivenEpoch rows{.samples = {7, 0, 1, 2, 3, 4, 7, 5},
+                        .ends = {2, 3, 6, 8},
+                        .rows_of_a_step = 2};
+  GivenEpoch dealt = rows;
+  dealt.dealt = DealtSteps{
+      .ranks = 2, .positions = {2, 0, 1, 6, 7, 3, 4, 5}, .ends = {1, 3, 5, 8}};
+  const auto reads = [](const GivenEpoch& given, std::uint64_t epoch) {
+    auto order = std::make_shared<GivenOrder>(10);
+    EXPECT_TRUE(order->give(epoch, given));
+    std::vector<AccessTime> found;
+    for (const std::uint64_t sample : {7, 2}) {
+      for (const std::uint32_t rank : {0, 1}) {
+        NextUse next = *NextUse::make(
+            job(order, 8, {.first = rank, .count = 1, .world_size = 2}));
+        found.push_back(next.at_or_after(SampleId{sample}, epoch, 0));
+      }
+    }
+    return found;
+  };
+
+  EXPECT_EQ(reads(rows, 0), (std::vector<AccessTime>{0, 6, 3, kEpochTime + 7}));
+  EXPECT_EQ(reads(dealt, 0),
+            (std::vector<AccessTime>{6, 0, kEpochTime + 7, 3}));
+  EXPECT_EQ(reads(dealt, 1),
+            (std::vector<AccessTime>{kEpochTime + 6, kEpochTime,
+                                     2 * kEpochTime + 7, kEpochTime + 3}));
+}
+
 TEST(StepsOfUnequalSizeTest, EndWhereTheyAreSaidTo) {
   const auto ends = std::make_shared<const Ids>(Ids{3, 4, 9});
   const auto steps =

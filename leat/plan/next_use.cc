@@ -111,37 +111,64 @@ AccessTime NextUse::drawn_at_or_after(SampleId sample, std::uint64_t epoch,
                                       std::uint64_t position) {
   const std::uint64_t end = std::min(options_.end_epoch, epoch + 2);
   for (; epoch < end; ++epoch, position = 0) {
-    const DrawnPositions* known = positions_in(epoch);
+    const Drawn* known = drawn_in(epoch);
     if (known == nullptr) break;
-    for (const std::uint64_t at : known->of(sample)) {
-      if (at >= position && is_of_ranks(epoch, at)) return time_of(epoch, at);
+    for (const std::uint64_t at : known->positions.of(sample)) {
+      if (at < position || !is_of_ranks(*known, epoch, at)) continue;
+      return time_of(epoch, at);
     }
   }
   if (epoch >= options_.end_epoch) return kNever;
   return time_of(epoch, std::max<std::uint64_t>(options_.samples, 1) - 1);
 }
 
-/// True if these ranks read the sample there, except in a tail, which is dealt
-/// differently: a miss there costs a hit and no more.
-bool NextUse::is_of_ranks(std::uint64_t epoch, std::uint64_t position) const {
+/// True if these ranks read the sample there, except in a tail of samples,
+/// which is dealt differently: a miss there costs a hit and no more.
+bool NextUse::is_of_ranks(const Drawn& drawn, std::uint64_t epoch,
+                          std::uint64_t position) const {
   const std::uint64_t start = epoch == options_.epoch ? options_.start : 0;
   if (position < start) return false;
+  if (!drawn.is_ours.empty()) return drawn.is_ours[position];
   const RankRun& ranks = options_.ranks;
   const std::uint64_t each = options_.global_batch / ranks.world_size;
   const std::uint64_t in = (position - start) % options_.global_batch;
   return in >= ranks.first * each && in < (ranks.first + ranks.count) * each;
 }
 
+/// Steps of rows are of unequal size, and may be dealt otherwise than in runs.
+std::vector<bool> NextUse::ours_in(std::uint64_t epoch,
+                                   const DrawnEpoch& told) const {
+  const StepRows rows = told.rows();
+  const RankRun& ranks = options_.ranks;
+  if (rows.ends == nullptr || ranks.count == ranks.world_size) return {};
+  std::vector<bool> ours(told.size());
+  for (std::uint32_t r = 0; r < ranks.count; ++r) {
+    const Result<Steps> steps = Steps::make(
+        {.samples = told.size(),
+         .start = epoch == options_.epoch ? options_.start : 0,
+         .global_batch = options_.global_batch,
+         .rank = {.rank = ranks.first + r, .world_size = ranks.world_size},
+         .tail = options_.tail},
+        rows);
+    if (!steps) return {};  // Its run says why.
+    for (std::uint64_t step = 0; step < steps->count(); ++step) {
+      for (const std::uint64_t at : steps->positions(step)) ours[at] = true;
+    }
+  }
+  return ours;
+}
+
 /// Null: nobody has told yet what stands there.
-const DrawnPositions* NextUse::positions_in(std::uint64_t epoch) {
+const NextUse::Drawn* NextUse::drawn_in(std::uint64_t epoch) {
   drawn_.erase(drawn_.begin(), drawn_.lower_bound(first_epoch_));
   if (const auto found = drawn_.find(epoch); found != drawn_.end()) {
     return &found->second;
   }
   const auto told = options_.order.drawn->epoch(epoch);
   if (told == nullptr) return nullptr;
-  const auto made =
-      drawn_.emplace(epoch, DrawnPositions(*told, options_.dataset_samples));
+  const auto made = drawn_.emplace(
+      epoch, Drawn{.positions = DrawnPositions(*told, options_.dataset_samples),
+                   .is_ours = ours_in(epoch, *told)});
   return &made.first->second;
 }
 

@@ -50,9 +50,10 @@ struct NextUseOptions {
 /// have a closed form.
 ///
 /// A drawn order has no inverse, so the positions of each sample are looked up
-/// in the running epoch and the next. For a sample that is read in neither, or
-/// in an epoch that has not been given, the answer is the end of the first
-/// epoch that was not examined, not "never", because the read may come.
+/// in the running epoch and the next, as they are dealt there. For a sample
+/// that is read in neither, or in an epoch that has not been given, the answer
+/// is the end of the first epoch that was not examined, not "never", because
+/// the read may come.
 ///
 /// Memory: the orders from the current epoch to the furthest one examined, and
 /// a few before it.
@@ -112,9 +113,17 @@ class NextUse {
                      std::uint64_t from) const;
   AccessTime drawn_at_or_after(SampleId sample, std::uint64_t epoch,
                                std::uint64_t position);
-  bool is_of_ranks(std::uint64_t epoch, std::uint64_t position) const;
+  /// An epoch of a drawn order.
+  struct Drawn {
+    DrawnPositions positions;
+    /// By position: whether these ranks read there; empty: dealt in runs.
+    std::vector<bool> is_ours = {};
+  };
+  bool is_of_ranks(const Drawn& drawn, std::uint64_t epoch,
+                   std::uint64_t position) const;
+  std::vector<bool> ours_in(std::uint64_t epoch, const DrawnEpoch& told) const;
   bool is_home(const EpochOrder& order, std::uint64_t block) const;
-  const DrawnPositions* positions_in(std::uint64_t epoch);
+  const Drawn* drawn_in(std::uint64_t epoch);
   const EpochOrder& order_of(std::uint64_t epoch);
   const Cut& cut_of(std::uint64_t epoch) const {
     return epoch == options_.epoch ? running_ : later_;
@@ -132,7 +141,7 @@ class NextUse {
   Cut later_;
   std::uint64_t first_epoch_;  // The epoch of orders_.front().
   std::vector<EpochOrder> orders_;
-  std::map<std::uint64_t, DrawnPositions> drawn_;  // By epoch.
+  std::map<std::uint64_t, Drawn> drawn_;  // By epoch.
 };
 
 }  // namespace leat

@@ -151,6 +151,8 @@ class InBuckets(Arrangement):
 class BucketOrder(EpochOrder):
     """The order of each epoch, as numbers of samples: see `SizeBuckets`."""
 
+    knows_next = True
+
     def __init__(
         self, sizes: np.ndarray, count: int, global_batch: int, *, seed: int, shuffles: bool
     ) -> None:

@@ -13,9 +13,9 @@ from leat._balance import Balance, Deal, Step
 from leat._buckets import divide
 from leat._budget import TokenBudget
 from leat._epoch_order import Arrangement, EpochOrder, Epochs, seeded
-from leat._mix import Mix
+from leat._mixed_rows import MixedSamples, mixed_of
 from leat._packed import WINDOW
-from leat._row_order import RowOrder, refuse_substitutes
+from leat._row_order import LatestPlans, RowOrder, refuse_substitutes
 from leat.errors import InvalidArgument
 from leat.ops._mix import BatchFunction, BatchOp, _like
 from leat.ops._op import Op, fail
@@ -34,8 +34,10 @@ class BudgetOrder(RowOrder):
         samples_of: the samples of an epoch, in the order in which they are taken.
         window: so many of them are planned together.
         seed: with the epoch, draws the order of steps; None keeps it.
-        ranks, drops: as for `RowOrder`.
+        ranks, drops, mixed: as for `RowOrder`.
     """
+
+    knows_next = True
 
     def __init__(
         self,
@@ -48,8 +50,11 @@ class BudgetOrder(RowOrder):
         seed: int | None,
         ranks: int,
         drops: bool,
+        mixed: MixedSamples | None = None,
     ) -> None:
-        super().__init__(micro_batches, ranks=ranks, balance=budget.balance, drops=drops, unit="micro-batches")
+        super().__init__(
+            micro_batches, ranks=ranks, balance=budget.balance, drops=drops, unit="micro-batches", mixed=mixed
+        )
         self._budget = budget
         self._lengths = lengths
         self._samples_of = samples_of
@@ -64,8 +69,8 @@ class BudgetOrder(RowOrder):
                 f'{int(too_long.sum())} samples are too long: give a larger max_tokens, or long_samples="drop"'
             )
         self._buckets = self._bucket_of_each()
-        self._epoch = -1
         self._has_told = False
+        self._plans = LatestPlans(self._planned)
         self._order = self._ends = np.empty(0, np.int64)
 
     def _bucket_of_each(self) -> np.ndarray:
@@ -94,8 +99,16 @@ class BudgetOrder(RowOrder):
         return found
 
     def set_epoch(self, epoch: int) -> None:
-        if epoch == self._epoch:
-            return
+        self._order, self._ends = self._plans.of(epoch, self.epochs_kept)
+        if not self._has_told:
+            self._has_told = True
+            self._tell()
+
+    def _forget(self) -> None:
+        self._plans.clear()
+
+    def _planned(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        """The samples by position, and the end of each micro-batch."""
         samples = self._samples_of(epoch)
         if self._too_long is not None:
             samples = samples[~self._too_long[samples]]
@@ -108,12 +121,7 @@ class BudgetOrder(RowOrder):
             parts.append(window[order])
             sizes.append(np.diff(ends, prepend=0))
         none = np.empty(0, np.int64)
-        self._order = np.concatenate([none, *parts])
-        self._ends = np.cumsum(np.concatenate([none, *sizes]))
-        self._epoch, self._deal = epoch, None
-        if not self._has_told:
-            self._has_told = True
-            self._tell()
+        return np.concatenate([none, *parts]), np.cumsum(np.concatenate([none, *sizes]))
 
     def _filled(self, window: np.ndarray, stream: int, *, is_last: bool) -> tuple[np.ndarray, np.ndarray]:
         return _native.fill_steps(
@@ -160,8 +168,8 @@ class BudgetOrder(RowOrder):
     def micro_batches_at(self, epoch: int, position: int, rank: int) -> np.ndarray:
         """The ends of the micro-batches of a rank in the step at a position, after a 0."""
         self.set_epoch(epoch)
-        if self._deal is not None:
-            _, counts = self._deal.of_rank(position, rank)
+        if (deal := self._deals.get(epoch)) is not None:
+            _, counts = deal.of_rank(position, rank)
             return np.concatenate(([0], np.cumsum(counts)))
         first = int(np.searchsorted(self._ends, position, side="right"))
         begin, end = self._run_of(first, rank)
@@ -262,14 +270,13 @@ class WithinBudget(Arrangement):
         return seeded(f"micro-batches of at most {self._budget.max_tokens:,} tokens", seed, mixes=mixes)
 
     def order(self, epochs: Epochs) -> EpochOrder:
-        if isinstance(epochs.dataset, Mix):
-            epochs.dataset.check_rows("leat.TokenBudget")
+        mixed = mixed_of(epochs, "leat.TokenBudget")
         # A mix has its weights in each window.
-        window = WINDOW if isinstance(epochs.dataset, Mix) else max(1, len(epochs.dataset))
+        window = max(1, len(epochs.dataset)) if mixed is None else WINDOW
         made = BudgetOrder(
             self._budget, self._budget.lengths_of(epochs.dataset), epochs.rows_of_a_step,
-            samples_of=epochs.samples_of, window=window, seed=epochs.seed_of_rows,
-            ranks=epochs.ranks, drops=bool(epochs.drops),
+            samples_of=mixed or epochs.samples_of, window=window, seed=epochs.seed_of_rows,
+            ranks=epochs.ranks, drops=bool(epochs.drops), mixed=mixed,
         )  # fmt: skip
         if self._op is not None:
             self._op.expect(made)

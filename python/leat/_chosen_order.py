@@ -17,7 +17,7 @@ from leat._pack import Pack
 from leat._packed import InPackedRows
 from leat._samplers import BySampler
 from leat._shuffle import KINDS, Shuffle, WeightedSampler
-from leat._weights import ByChangingWeights, columns_of, draws_of, weights_of
+from leat._weights import ByChangingWeights, columns_of, draws_of, fixed_weights_of
 from leat.errors import InvalidArgument
 from leat.ops import Op
 
@@ -79,7 +79,7 @@ class Order:
         weights, drawn = None, 0
         if self.weighted is not None:
             assert dataset is not None, "only a stream has none, and a sampler is no stream"
-            weights, drawn = weights_of(self.weighted.weights, dataset), draws_of(self.weighted, dataset)
+            weights, drawn = fixed_weights_of(self.weighted, dataset), draws_of(self.weighted, dataset)
         return {
             "shuffle": self.shuffle,
             "shuffle_window": self.window,
@@ -87,6 +87,7 @@ class Order:
             "mix": dataset.order_of(Begin()) if isinstance(dataset, Mix) and not self.has_rows else None,
             "samples_per_epoch": drawn,
             "sampler": self.arrangement is not None,
+            "keeps_samples": self.has_rows,
             "drop_last": self.drop_last,
             "pad": self.pad,
             "join": self.join,
@@ -121,7 +122,7 @@ def order_of(train: bool | None, shuffle: Any, sampler: Any, drop_last: Any) -> 
     mixes = arrangement is not None and kind != "none"
     if arrangement is not None:
         kind, drops = "none", mixes if drops is None else drops
-    elif is_weighted and sampler.may_change:
+    elif is_weighted and (sampler.may_change or not sampler.replacement):
         arrangement, kind, drops = ByChangingWeights(sampler), "none", True if drops is None else drops
     elif sampler is not None and not is_weighted:
         arrangement = sampler if isinstance(sampler, Arrangement) else BySampler(sampler)

@@ -29,6 +29,11 @@ class EpochOrder(ABC):
     """Over all ranks, if a step has rows of several samples."""
     unit = SAMPLES
     """The word for the rows, or for the samples, that steps are counted in."""
+    knows_next = False
+    """Whether each epoch is a function of its number, so that the next can be told while one runs.
+    Then it has to answer for either of the two."""
+    epochs_kept = 1
+    """How many epochs' plans stay: 2 if the next is told while one runs."""
 
     @abstractmethod
     def set_epoch(self, epoch: int) -> None:
@@ -75,6 +80,12 @@ class EpochOrder(ABC):
 
     def check(self, state: Any) -> None:
         """Raises `InvalidArgument` if the epoch of a state would have another order now."""
+
+    def go_on(self, state: Any) -> bool:
+        """Takes over where the sources of another mix stopped; False if the state is of this order.
+
+        Raises `InvalidArgument` if nobody knows where that is."""
+        return False
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,10 @@ class Loader(metaclass=_Told):
             rows_of_a_step=opened.state()["global_batch_size"], ranks=self.world_size, drops=order.drop_last,
         )  # fmt: skip
         made = order.arrangement.order(epochs)
-        return None if made is None else Sampled(made)
+        if made is None:
+            return None
+        options = opened.options
+        return Sampled(made, tells_next=options["cache"] is not None, epochs=options["epochs"])
 
     @property
     def dataset(self) -> Dataset:
@@ -246,6 +249,9 @@ class Loader(metaclass=_Told):
         if self._opened.go_on_in_another_mix(state, self.state_dict()):  # May make another engine's loader.
             return
         if self._sampled is not None:
+            if self._sampled.go_on(state):
+                self._native.set_epoch(state["epoch"])
+                return
             self._sampled.check(state)
         fitted = self._opened.fit_to_catalogue(state)  # So may this.
         self._native.load_state(json.dumps(fitted))

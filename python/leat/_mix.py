@@ -22,6 +22,8 @@ Sources = Mapping[str, Union[Dataset, "tuple[Dataset, float]"]]
 _STOPS = ("first_exhausted", "all_exhausted", "all_exhausted_without_replacement")
 _COMPOSITIONS = ("random", "stratified", "per_source")
 _FIELD = "source"
+_MOST_NAMES = 3
+"""That a message lists of many."""
 _log = logging.getLogger("leat")
 
 
@@ -346,14 +348,36 @@ def _joined(parts: list[Source], order: dict[str, Any], said: dict[str, Any]) ->
 
 
 def _say_if_twice(parts: Sequence[Source]) -> None:
-    met: dict[str, str] = {}
+    for names in _groups_of_same_data(parts):
+        listed = ", ".join(repr(name) for name in names[:-1][:_MOST_NAMES])
+        more = f" (and {len(names) - 1 - _MOST_NAMES} more)" if len(names) - 1 > _MOST_NAMES else ""
+        _log.warning(
+            "mix: the sources %s%s and %r are the same data, each in an order of its own, so a sample comes for "
+            "%s; keep one of them, and give it the weights of all",
+            listed, more, names[-1], "both" if len(names) == 2 else "each",
+        )  # fmt: skip
+
+
+def _groups_of_same_data(parts: Sequence[Source]) -> list[list[str]]:
+    """The names of sources that are the same objects, or copies with the same ETags.
+
+    Digests say only that names and sizes are equal, as shards of different data may be."""
+    alike: dict[str, list[Source]] = {}
     for part in parts:
-        if (first := met.setdefault(part.dataset.digest, part.name)) != part.name:
-            _log.warning(
-                "mix: the sources %r and %r are the same data, each in an order of its own, so a sample comes for "
-                "both; leave one out, and give the other the weights of both",
-                first, part.name,
-            )  # fmt: skip
+        alike.setdefault(part.dataset.digest, []).append(part)
+    groups: dict[Any, list[str]] = {}
+    for digest, several in alike.items():
+        known: dict[Any, Any] = {}
+        for part in several if len(several) > 1 else ():
+            place = tuple(part.dataset._native.places)
+            versions = part.dataset._native.versions if place not in known else None
+            # Servers other than a bucket's may give files of one size and time the same ETag.
+            is_told = versions is not None and part.dataset.url.startswith(("s3://", "gs://"))
+            same = known.setdefault(place, known.get(versions, place) if is_told else place)
+            if is_told:
+                known.setdefault(versions, same)
+            groups.setdefault((digest, same), []).append(part.name)
+    return [names for names in groups.values() if len(names) > 1]
 
 
 def _fields(dataset: Dataset) -> str:

@@ -11,10 +11,10 @@ import numpy as np
 from leat._balance import Balance, Deal, Step
 from leat._dataset import Dataset
 from leat._epoch_order import Arrangement, EpochOrder, Epochs, seeded, shuffled
-from leat._mix import Mix
+from leat._mixed_rows import MixedSamples, mixed_of
 from leat._pack import Pack, Rows, balance as balanced
 from leat._ragged import Ragged
-from leat._row_order import RowOrder, refuse_substitutes
+from leat._row_order import LatestPlans, RowOrder, refuse_substitutes
 from leat.errors import InvalidArgument
 from leat.ops._mix import BatchFunction, BatchOp, _like
 from leat.ops._op import Op, fail
@@ -36,8 +36,10 @@ class PackedOrder(RowOrder):
         rows_of_a_step: over all ranks.
         documents_of: the documents of an epoch, in the order in which they are packed.
         seed: with the epoch, draws the order of rows within a window; None keeps it.
-        ranks, drops: as for `RowOrder`.
+        ranks, drops, mixed: as for `RowOrder`.
     """
+
+    knows_next = True
 
     def __init__(
         self,
@@ -49,19 +51,24 @@ class PackedOrder(RowOrder):
         seed: int | None,
         ranks: int = 1,
         drops: bool = True,
+        mixed: MixedSamples | None = None,
     ) -> None:
-        super().__init__(rows_of_a_step, ranks=ranks, balance=pack.balance, drops=drops, unit="rows")
+        super().__init__(rows_of_a_step, ranks=ranks, balance=pack.balance, drops=drops, unit="rows", mixed=mixed)
         self._pack = pack
         self._lengths = lengths
         self._documents_of = documents_of
         self._seed = seed
-        self._epoch = -1
         self._has_told = False
+        self._plans = LatestPlans(self._planned)
         self._rows = _joined(pack, [])
 
     def set_epoch(self, epoch: int) -> None:
-        if epoch == self._epoch:
-            return
+        self._rows = self._plans.of(epoch, self.epochs_kept)
+
+    def _forget(self) -> None:
+        self._plans.clear()
+
+    def _planned(self, epoch: int) -> Rows:
         documents = self._documents_of(epoch)
         windows = []
         for first in range(0, len(documents), WINDOW):
@@ -72,18 +79,19 @@ class PackedOrder(RowOrder):
                 # Rows close early if they have long documents: mixed, they come alike.
                 order = shuffled(len(rows), self._seed, _ROWS_STREAM + epoch * _MOST_WINDOWS + first // WINDOW)
             windows.append(_reordered(rows, window, order))
-        self._rows, self._epoch = _joined(self._pack, windows), epoch
+        made = _joined(self._pack, windows)
         if not self._has_told:
             self._has_told = True
-            self._tell(documents)
+            self._tell(documents, made)
+        return made
 
-    def _tell(self, documents: np.ndarray) -> None:
+    def _tell(self, documents: np.ndarray, rows: Rows) -> None:
         """Logs once what the first epoch packs, and what it loses."""
-        lost = int(self._lengths[documents].sum() - self._rows.lengths.sum())
-        rest = len(self._rows) % self.rows_of_a_step
+        lost = int(self._lengths[documents].sum() - rows.lengths.sum())
+        rest = len(rows) % self.rows_of_a_step
         _log.info(
             "packs %d documents into %d rows of %d tokens, %.1f %% of them padding; %d rows do not fill the last step",
-            len(documents), len(self._rows), self._pack.capacity, 100 * self._rows.padding, rest,
+            len(documents), len(rows), self._pack.capacity, 100 * rows.padding, rest,
         )  # fmt: skip
         if lost:
             _log.warning(
@@ -135,10 +143,10 @@ class PackedOrder(RowOrder):
         And how long the document of each piece is."""
         self.set_epoch(epoch)
         first = int(np.searchsorted(self._rows.offsets, position))
-        if self._deal is None:
+        if (deal := self._deals.get(epoch)) is None:
             rows = np.arange(*self._run_of(first, rank))
         else:
-            rows, _ = self._deal.of_rank(first, rank)
+            rows, _ = deal.of_rank(first, rank)
         pieces, ends = _pieces_of(self._rows, rows)
         laid = Rows(
             self._pack.capacity,
@@ -196,11 +204,11 @@ class InPackedRows(Arrangement):
         return seeded(f"rows of {self._pack.capacity:,} tokens", seed, mixes=mixes)
 
     def order(self, epochs: Epochs) -> EpochOrder:
-        if isinstance(epochs.dataset, Mix):
-            epochs.dataset.check_rows("leat.Pack")
+        mixed = mixed_of(epochs, "leat.Pack")
         made = PackedOrder(
             self._pack, lengths_of(self._pack, epochs.dataset), epochs.rows_of_a_step,
-            documents_of=epochs.samples_of, seed=epochs.seed_of_rows, ranks=epochs.ranks, drops=bool(epochs.drops),
+            documents_of=mixed or epochs.samples_of, seed=epochs.seed_of_rows, ranks=epochs.ranks,
+            drops=bool(epochs.drops), mixed=mixed,
         )  # fmt: skip
         self._op.expect(made)
         return made
@@ -242,8 +250,7 @@ class PackRows(BatchOp):
             fail(
                 self,
                 f"document {at} of the batch has {found[at]} tokens, and its row was planned for {lengths[at]}: an op made "
-                "it another length, or a function passed over it (leat.Skipped) and another document came in its place; "
-                "change or choose documents before they are packed, with leat.Dataset.filter",
+                "it another length; change documents before they are packed",
             )
         on_host = Ragged(values.cpu() if hasattr(values, "cpu") else np.asarray(values), offsets)
         made = rows.arrays(on_host, self._pack.pad_token)

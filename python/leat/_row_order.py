@@ -3,16 +3,46 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from leat._balance import Balance, Deal, Step, deal_steps, tell
 from leat._epoch_order import EpochOrder
+from leat._mixed_rows import MixedSamples
 from leat.errors import InvalidArgument
 from leat.ops._op import Op
 from leat.ops._python import Filter
+
+
+Plan = TypeVar("Plan")
+
+
+class LatestPlans(Generic[Plan]):
+    """The plans of the epochs that were asked for last.
+
+    Args:
+        make: plans an epoch.
+    """
+
+    def __init__(self, make: Callable[[int], Plan]) -> None:
+        self._make = make
+        self._plans: dict[int, Plan] = {}
+
+    def of(self, epoch: int, most: int) -> Plan:
+        """The plan of an epoch; at most so many stay."""
+        if epoch in self._plans:
+            plan = self._plans.pop(epoch)
+        else:
+            for oldest in list(self._plans)[: len(self._plans) + 1 - most]:
+                del self._plans[oldest]
+            plan = self._make(epoch)
+        self._plans[epoch] = plan
+        return plan
+
+    def clear(self) -> None:
+        self._plans.clear()
 
 
 class RowOrder(EpochOrder):
@@ -24,12 +54,20 @@ class RowOrder(EpochOrder):
         balance: how they do; None: in runs.
         drops: whether the last step is left out if it is not whole.
         unit: a word for rows.
+        mixed: the samples, if they are of a mix.
     """
 
     rows_of_a_step: int
 
     def __init__(
-        self, rows_of_a_step: int, *, ranks: int, balance: Balance | None, drops: bool, unit: str
+        self,
+        rows_of_a_step: int,
+        *,
+        ranks: int,
+        balance: Balance | None,
+        drops: bool,
+        unit: str,
+        mixed: MixedSamples | None = None,
     ) -> None:
         if balance is not None:
             balance.check_step(rows_of_a_step, ranks, unit)
@@ -38,7 +76,8 @@ class RowOrder(EpochOrder):
         self._ranks = ranks
         self._balance = balance
         self._drops = drops
-        self._deal: Deal | None = None
+        self._mixed = mixed
+        self._deals: dict[int, Deal] = {}
         self._reports: dict[int, dict[str, Any]] = {}
 
     @abstractmethod
@@ -54,7 +93,8 @@ class RowOrder(EpochOrder):
         """The positions of its items, and the end position of each rank of each step."""
 
     def begin(self, epoch: int, position: int) -> tuple[int, int, np.ndarray, np.ndarray] | None:
-        self._deal = None
+        # The epoch before may still run.
+        self._deals = {number: deal for number, deal in self._deals.items() if number == epoch - 1}
         if self._balance is None:
             return None
         first_row = int(np.searchsorted(self.ends(), position, side="right"))
@@ -65,12 +105,26 @@ class RowOrder(EpochOrder):
         self._reports[epoch] = deal.report(self._balance)
         if self._balance.mode == "shadow":
             return None
-        self._deal = deal
+        self._deals[epoch] = deal
         positions, ends = self._positions_of(deal)
         return self._ranks, position, positions.astype(np.uint64), ends.astype(np.uint64)
 
     def report(self, epoch: int) -> dict[str, Any] | None:
         return self._reports.get(epoch)
+
+    def describe(self, state: dict[str, Any]) -> None:
+        if self._mixed is not None:
+            self._mixed.describe(state)
+
+    def go_on(self, state: Any) -> bool:
+        if self._mixed is None:
+            return False
+        is_another = self._mixed.go_on(state)
+        self._forget()
+        return is_another
+
+    def _forget(self) -> None:
+        """The samples of all epochs may be others now."""
 
     def steps(self) -> int:
         rows, each = len(self.ends()), self.rows_of_a_step

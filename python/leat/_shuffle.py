@@ -50,7 +50,9 @@ class Shuffle:
 @checks_names()
 @dataclass(frozen=True, eq=False)
 class WeightedSampler:
-    """Draws samples with replacement, each in proportion to its weight.
+    """Draws samples in proportion to their weights, with replacement or without.
+
+        sampler = leat.WeightedSampler(balance="label")  # Each class as often as the others.
 
     It is a loader's ``sampler=``, like torch's WeightedRandomSampler. A draw is a function
     of (seed, epoch, position), so world size and resume do not change it.
@@ -66,13 +68,34 @@ class WeightedSampler:
         num_samples: the number of draws in an epoch; None for the number of samples of the
             dataset.
         changes: True allows `set_weights`.
+        replacement: False draws each sample at most once in an epoch: each draw is in
+            proportion to the weights of the samples that are left. Samples of weight 0 never
+            come.
+        balance: the name of a column, in place of `weights`: each of its values comes equally
+            often.
+
+    Raises:
+        leat.InvalidArgument: not one of `weights` and `balance`, or what does not go together.
     """
 
-    weights: Union[Sequence[float], str, Callable[[int], Any], Any]
+    weights: Union[Sequence[float], str, Callable[[int], Any], Any] = None
     num_samples: Union[int, None] = None
     changes: bool = False
+    replacement: bool = True
+    balance: Optional[str] = None
 
     def __post_init__(self) -> None:
+        if (self.weights is None) == (self.balance is None):
+            raise InvalidArgument(
+                "WeightedSampler: give weights=, or balance= with the name of a column whose values come equally "
+                "often, and not both"
+            )
+        if self.balance is not None and not isinstance(self.balance, str):
+            raise InvalidArgument(f"WeightedSampler: balance={self.balance!r}; it is the name of a column")
+        if not isinstance(self.replacement, bool):
+            raise InvalidArgument(f"WeightedSampler: replacement={self.replacement!r}; it is True or False")
+        if self.changes and self.balance is not None:
+            raise InvalidArgument("changes=True is for set_weights(), and balance= says the weights; leave one out")
         if self.changes and self.is_function:
             raise InvalidArgument(
                 "changes=True is for set_weights(), and weights= is a function, which says them; leave one out"

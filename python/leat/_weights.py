@@ -26,15 +26,30 @@ class ByChangingWeights(Arrangement):
         return columns_of(self._sampler)
 
     def words(self, seed: int, *, mixes: bool) -> str:
-        return f"drawn by weights that may change, seed {seed}"
+        how = "" if self._sampler.replacement else " without replacement"
+        return f"drawn{how} by weights{' that may change' if self._sampler.may_change else ''}, seed {seed}"
 
     def order(self, epochs: Epochs) -> EpochOrder:
         return ChangingWeights(self._sampler, epochs.dataset, epochs.seed, draws_of(self._sampler, epochs.dataset))
 
 
 def columns_of(sampler: WeightedSampler) -> list[str]:
-    """The column of the weights, if they are one."""
-    return [sampler.weights] if isinstance(sampler.weights, str) else []
+    """The column that the weights are, or are made of."""
+    return [each for each in (sampler.weights, sampler.balance) if isinstance(each, str)]
+
+
+def fixed_weights_of(sampler: WeightedSampler, dataset: Dataset) -> np.ndarray:
+    """The weights of a sampler that is no function, as `weights_of` has them."""
+    if sampler.balance is None:
+        return weights_of(sampler.weights, dataset)
+    if dataset.fields.get(sampler.balance) not in ("int64", "string"):
+        names = [name for name, kind in dataset.fields.items() if kind in ("int64", "string")]
+        raise InvalidArgument(
+            f"balance={sampler.balance!r}: no such column of whole numbers or texts; there are "
+            f"{', '.join(names) or 'none'}"
+        )
+    _, values, counts = np.unique(np.asarray(dataset.column(sampler.balance)), return_inverse=True, return_counts=True)
+    return np.ascontiguousarray(1.0 / counts[values])
 
 
 def draws_of(sampler: WeightedSampler, dataset: Dataset) -> int:
@@ -80,7 +95,8 @@ def weights_of(weights: Any, dataset: Dataset) -> np.ndarray:
 class ChangingWeights(EpochOrder):
     """The draws of each epoch, by the weights that the sampler has when the epoch begins.
 
-    With weights that stay the same, these are the draws that the engine makes of them.
+    With weights that stay the same, these are the draws that the engine makes of them. Without
+    replacement, each sample comes at most once.
 
     Args:
         sampler: the weights, of now or by epoch.
@@ -95,7 +111,9 @@ class ChangingWeights(EpochOrder):
         self._epoch = -1
         self._weights = np.empty(0)
         if not sampler.is_function:
-            self._weights_of(0)  # So that an error comes early.
+            weights = self._weights_of(0)  # So that an error comes early.
+            if not sampler.replacement:
+                _check_enough(weights, num_samples)
 
     def length(self) -> int:
         return self._num_samples
@@ -104,7 +122,8 @@ class ChangingWeights(EpochOrder):
         self._weights, self._epoch = self._weights_of(epoch), epoch
 
     def order(self) -> np.ndarray:
-        return _native.weighted_samples(self._weights, self._seed, self._epoch, self._num_samples)
+        draw = _native.weighted_samples if self._sampler.replacement else without_replacement
+        return draw(self._weights, self._seed, self._epoch, self._num_samples)
 
     def compared(self, epoch: int) -> list[np.ndarray]:
         return [np.frombuffer((self._digest_of(epoch) or "").encode(), np.uint8)]
@@ -143,8 +162,41 @@ class ChangingWeights(EpochOrder):
         return _digest(self._weights) if epoch == self._epoch else None
 
     def _weights_of(self, epoch: int) -> np.ndarray:
+        if not self._sampler.is_function:
+            return fixed_weights_of(self._sampler, self._dataset)
         given: Any = self._sampler.weights
-        return weights_of(given(epoch) if self._sampler.is_function else given, self._dataset)
+        return weights_of(given(epoch), self._dataset)
+
+
+def without_replacement(weights: np.ndarray, seed: int, epoch: int, size: int) -> np.ndarray:
+    """So many draws, each in proportion to the weights of what is left: uint64.
+
+    Draws with replacement whose repeats are left out are such draws. Samples that were drawn leave
+    the table after each round, or light ones would wait for long behind heavy ones.
+
+    Raises:
+        leat.InvalidArgument: fewer samples have a weight above 0.
+    """
+    _check_enough(weights, size)
+    left = np.flatnonzero(weights)
+    parts, found, turn = [], 0, 0
+    while found < size:
+        # Streams of their own: rounds of an epoch have numbers above those of epochs.
+        drawn = _native.weighted_samples(weights[left], seed, epoch + (turn + 1 << 40), len(left))
+        places, first = np.unique(drawn, return_index=True)
+        new = places[np.argsort(first, kind="stable")][: size - found].astype(np.int64)
+        parts.append(left[new])
+        left = np.delete(left, new)
+        found, turn = found + len(new), turn + 1
+    return np.concatenate(parts).astype(np.uint64) if parts else np.empty(0, np.uint64)
+
+
+def _check_enough(weights: np.ndarray, size: int) -> None:
+    if (some := np.count_nonzero(weights)) < size:
+        raise InvalidArgument(
+            f"replacement=False draws each sample once: {size} are asked for, and {some} have a weight above 0; "
+            f"give num_samples={some} or less"
+        )
 
 
 def _digest(weights: np.ndarray) -> str:

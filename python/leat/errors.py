@@ -41,7 +41,8 @@ class Corrupt(Error):
 class Skipped(Error):
     """Raise it in a function of yours to pass over its sample: another one takes the place.
 
-    See `leat.ops.Filter`."""
+    See `leat.ops.Filter`. Beside `leat.Pack` and `leat.TokenBudget` none can, since steps are
+    planned by the lengths of their samples: there it ends the iteration."""
 
 
 class Cancelled(Error):

@@ -188,6 +188,18 @@ py::array_t<std::int64_t> mixed_documents(const py::dict& mix,
   return documents;
 }
 
+/// The digest of a mix, and the samples of each source that come before an
+/// epoch.
+std::pair<std::string, std::vector<std::uint64_t>> mixed_before(
+    const py::dict& mix, std::uint64_t epoch) {
+  const auto order = value_or_raise(
+      MixedOrder::make(mix_of(mix), {.shuffle = Shuffle::kNone}, nullptr));
+  if (!order->size(epoch)) {
+    raise_python(Error(ErrorCode::kInvalidArgument, "a mix has no such epoch"));
+  }
+  return {order->digest().hex(), order->had_before(epoch, 0)};
+}
+
 /// The samples of an epoch that is drawn by weight, by position.
 py::array_t<std::uint64_t> weighted_samples(const Numbers<double>& weights,
                                             std::uint64_t seed,
@@ -241,6 +253,7 @@ LoaderOptions options_of(const py::dict& given) {
   get("ids", options.ids);
   get("collates", options.has_collate);
   options.on_error = on_error_of(py::cast<std::string>(given["on_error"]));
+  get("keeps_samples", options.keeps_samples);
   get("recorded_filters", options.recorded_filters);
   get("hashes", options.hashes);
   if (!given["memory"].is_none()) {
@@ -539,6 +552,7 @@ void bind_loader(py::module_& module) {
              py::arg("seed"), py::arg("epoch"), py::arg("size"));
   module.def("mixed_documents", &mixed_documents, py::arg("mix"),
              py::arg("seed"), py::arg("is_shuffled"), py::arg("epoch"));
+  module.def("mixed_before", &mixed_before, py::arg("mix"), py::arg("epoch"));
 }
 
 }  // namespace leat

@@ -215,3 +215,60 @@ def test_what_cannot_be_meant_is_refused(corpus):
                     world_size=2, **USUAL)  # fmt: skip
     with pytest.raises(leat.InvalidArgument, match="it is a leat.Balance"):
         leat.Pack(ROW, balance=True)
+
+
+@pytest.mark.parametrize("balance", [None, leat.Balance()], ids=["in runs", "balanced"])
+def test_a_cache_of_a_node_keeps_what_its_ranks_read_in_the_next_epoch(serve, tmp_path, balance):
+    """Two nodes of a rank each. Half of what a node reads comes to it again in the next epoch, and just that has room."""
+    samples, epochs, record = 1200, 3, 4096 + 128  # As test_cache.py has a record's cost.
+    (tmp_path / "many").mkdir()
+    (tmp_path / "many" / "x.bin").write_bytes(b"x" * 3000)
+    served = serve(tmp_path / "many", latency="0ms", repeat=f"many/x.bin:{samples}")
+    budget = leat.TokenBudget(400, lengths=np.random.default_rng(3).integers(1, 100, samples), balance=balance)
+    gets = again = 0
+    for rank in range(2):
+        read: list[set[int]] = []
+        with served.loader(
+            shuffle=None, train=True, sampler=budget, global_batch_size=8, ids=True, fields=("data", "index"), seed=5,
+            memory="256KiB", max_in_flight=4, epochs=epochs, rank=rank, world_size=2,
+            cache=leat.Cache(ram=samples // 4 * record),
+        ) as loader:  # fmt: skip
+            served.reset()
+            for _ in range(epochs):
+                read.append({int(number) for batch in loader for number in batch["index"]})
+            gets += served.counters()["get"]
+        again += sum(len(before & now) for before, now in zip(read, read[1:]))
+    assert 1100 < again < 1300
+    # A node that knows only its own epoch, or another deal, keeps half of these.
+    assert epochs * samples - gets > 0.8 * again
+
+
+@pytest.mark.parametrize("sampler", [
+    leat.Pack(ROW, adds=("positions", "labels"), balance=leat.Balance(micro_batches=2)),
+    leat.TokenBudget(4 * ROW, adds=("micro_batches",), balance=leat.Balance(micro_batches=2)),
+], ids=["rows", "budget"])  # fmt: skip
+def test_a_cache_that_is_told_the_next_epoch_changes_no_batch(corpus, sampler):
+    def load(cache, state=None):
+        loader = leat.Loader(corpus, global_batch_size=24, sampler=sampler, rank=1, world_size=3, epochs=4, cache=cache, **USUAL)
+        if state is not None:
+            loader.load_state_dict(state)
+        return loader
+
+    def read(loader, epochs) -> list[list[bytes]]:
+        return [[b"".join(np.asarray(getattr(part, "values", part)).tobytes() for part in batch) for batch in loader]
+                for _ in range(epochs)]  # fmt: skip
+
+    plain = load(None)
+    whole = read(plain, 4)
+    with load(leat.Cache(ram="8MiB")) as loader:
+        assert read(loader, 2) == whole[:2]
+        running = iter(loader)
+        assert len(list(itertools.islice(running, 2))) == 2
+        state = json.loads(json.dumps(loader.state_dict()))
+    with load(leat.Cache(ram="8MiB"), state) as loader:
+        assert read(loader, 2) == [whole[2][2:], whole[3]]
+        loader.set_epoch(1)
+        assert read(loader, 1) == [whole[1]]
+        loader.set_epoch(1)
+        next(iter(loader))
+        assert read(loader, 1) == [whole[2]]

@@ -409,6 +409,30 @@ def test_a_store_that_throttles_changes_no_step_of_any_rank(tmp_path, serve):
     assert served.counters()["faults"] > 0
 
 
+def twice_said(sources, caplog) -> list[str]:
+    caplog.clear()
+    leat.mix(sources)
+    return [record.getMessage() for record in caplog.records if "same data" in record.getMessage()]
+
+
+def test_only_sources_that_are_the_same_data_are_said_to_be(tmp_path, serve, caplog):
+    caplog.set_level(logging.WARNING, "leat")
+    for name in "abcd":
+        for number in range(3):
+            write(tmp_path / "data" / name / f"{number}.bin", f"{name}{number}".encode())
+    alike = {name: leat.Dataset(tmp_path / "data" / name) for name in "abcd"}
+    assert len({part.digest for part in alike.values()}) == 1  # Names and sizes are equal, and no more.
+    assert twice_said(alike, caplog) == []
+    again = {f"{name}{number}": alike[name] for name in "ab" for number in range(5)}
+    said = twice_said(again, caplog)
+    assert len(said) == 2 and "'a0', 'a1', 'a2' (and 1 more) and 'a4' are the same data" in said[0]
+
+    served = serve(tmp_path / "data")
+    remote = {name: leat.Dataset(f"{served.url}/{name}", **served.options) for name in "abcd"}
+    assert twice_said(remote, caplog) == []
+    assert ["'b' and 'b again'" in line for line in twice_said({**remote, "b again": remote["b"]}, caplog)] == [True]
+
+
 def test_a_mix_pickles(parts):
     mix = leat.mix(weighed(parts, books=0.6, code=0.4), composition="stratified", samples=77)
     again = pickle.loads(pickle.dumps(mix))

@@ -15,6 +15,7 @@ import leat
 import leat.torch._sampled as sampled
 from leat import _samplers
 from dropin_datasets import StatefulShuffle
+from leat._weights import without_replacement
 from leat.torch import DataLoader
 
 SIZE = 60
@@ -350,6 +351,50 @@ def test_weights_go_on_from_a_state_at_any_world_size(dataset):
     assert [int(i) for step in zip(*parts) for part in step for i in part["index"]] == rest
 
 
+def test_without_replacement_each_comes_once_and_draws_go_by_what_is_left(dataset):
+    weights = np.array([1.0, 2.0, 3.0, 0.0, 6.0])
+    orders = np.array([without_replacement(weights, seed=5, epoch=epoch, size=4) for epoch in range(6000)])
+    assert all(sorted(order) == [0, 1, 2, 4] for order in orders.tolist())
+    for first in (0, 4):
+        rest = np.where(np.arange(5) == first, 0, weights)
+        seconds = np.bincount(orders[orders[:, 0] == first, 1].astype(np.int64), minlength=5)
+        for of, chance in ((np.bincount(orders[:, 0].astype(np.int64)), weights), (seconds, rest)):
+            expected, drawn = chance / chance.sum() * of.sum(), chance > 0
+            assert of[~drawn].sum() == 0
+            # At most 3 degrees of freedom: 1 in 1,000 is past 16.3; the seed never changes.
+            assert ((of - expected)[drawn] ** 2 / expected[drawn]).sum() < 16.3
+    steep = 2.0 ** -np.arange(1000.0)
+    assert sorted(without_replacement(steep, 0, 0, 1000).tolist()) == list(range(1000))
+
+
+def test_draws_without_replacement_are_one_stream_for_any_number_of_ranks(dataset):
+    def load(rank=0, world_size=1, state=None):
+        sampler = leat.WeightedSampler(WEIGHTS, num_samples=40, replacement=False)
+        loader = loader_of(dataset, sampler=sampler, rank=rank, world_size=world_size)
+        if state is not None:
+            loader.load_state_dict(state)
+        return loader
+
+    loader = load()
+    running = iter(loader)
+    whole = next(running)["index"].tolist()
+    state = json.loads(json.dumps(loader.state_dict()))
+    whole += flat(running)
+    assert len(set(whole)) == 40 and all(WEIGHTS[sample] > 0 for sample in whole) and flat(loader) != whole
+    parts = zip(*(load(rank, 5, state) for rank in range(5)))
+    assert [int(i) for step in parts for part in step for i in part["index"]] == whole[10:]
+
+
+def test_each_class_comes_equally_often(dataset):
+    uneven = dataset.select([*range(0, SIZE, 12), *range(1, SIZE, 2)])
+    labels = uneven.column("label")
+    assert len(set(np.bincount(labels).tolist())) > 1
+    loader = loader_of(uneven, sampler=leat.WeightedSampler(balance="label", num_samples=6000))
+    counts = np.bincount(labels[flat(loader)])
+    # 2 degrees of freedom: 1 in 1,000 is past 13.8.
+    assert len(counts) == 3 and ((counts - 2000) ** 2 / 2000).sum() < 13.8
+
+
 def test_a_state_of_other_weights_is_refused(dataset):
     state = loader_of(dataset, sampler=leat.WeightedSampler(WEIGHTS)).state_dict()
 
@@ -373,6 +418,8 @@ def test_a_state_of_other_weights_is_refused(dataset):
     ({"sampler": leat.WeightedSampler([1.0] * 60), "shuffle": True}, "shuffle= and sampler="),
     ({"sampler": [1], "shuffle": False}, "shuffle= and sampler="),
     ({"sampler": leat.WeightedSampler([1.0] * 60, num_samples=0)}, "num_samples=0"),
+    ({"sampler": leat.WeightedSampler([0.0] + [1.0] * 59, replacement=False)}, "59 have a weight.*num_samples=59"),
+    ({"sampler": leat.WeightedSampler(balance="none_such")}, "balance='none_such'.*label"),
     ({"sampler": iter([1, 2])}, "iterator.*one epoch"),
     ({"sampler": 3}, "sampler=3"),
     ({"sampler": torchs.distributed.DistributedSampler(range(60), 2, 0)}, "2 ranks.*once more"),
@@ -383,6 +430,18 @@ def test_a_state_of_other_weights_is_refused(dataset):
 def test_what_cannot_be_is_refused_with_a_remedy(dataset, options, says):
     with pytest.raises(leat.InvalidArgument, match=says):
         loader_of(dataset, **options)
+
+
+@pytest.mark.parametrize(("options", "says"), [
+    ({}, "give weights=, or balance="),
+    ({"weights": [1.0], "balance": "label"}, "give weights=, or balance="),
+    ({"balance": 3}, "balance=3"),
+    ({"balance": "label", "changes": True}, "balance= says the weights"),
+    ({"weights": [1.0], "replacement": "no"}, "replacement='no'"),
+])
+def test_a_weighted_sampler_that_cannot_be_meant_is_refused(options, says):
+    with pytest.raises(leat.InvalidArgument, match=says):
+        leat.WeightedSampler(**options)
 
 
 def test_one_weight_above_zero_is_all_that_comes(dataset):

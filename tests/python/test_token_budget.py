@@ -326,3 +326,14 @@ def test_what_cannot_be_meant_is_refused(corpus, budget, options, said):
 def test_names_are_checked():
     with pytest.raises(TypeError, match="did you mean 'max_tokens'"):
         leat.TokenBudget(max_token=8)
+
+
+def test_a_function_that_passes_over_a_sample_is_told_that_none_takes_its_place(corpus):
+    def only_long(data):
+        if len(data) < 20:
+            raise leat.Skipped("short")
+        return np.frombuffer(data, "<u2")
+
+    with load(corpus, batch_size=4, ops=[Python(only_long, field="tokens", ragged=True)]) as loader:
+        with pytest.raises(leat.Skipped, match="short.*another length; choose samples before, with leat.Dataset.filter"):
+            list(loader)

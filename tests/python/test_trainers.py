@@ -147,3 +147,36 @@ def test_a_packed_row_has_the_loss_of_its_documents(conversations):
     assert len(apart) == int((batch["labels"] != -100).sum()) > 20
     with torch.no_grad():
         assert abs(float(model(**batch).loss) - np.mean(apart)) < 1e-4
+
+
+needs_trl = pytest.mark.skipif(
+    importlib.util.find_spec("trl") is None,
+    reason="trl is not installed: pip install -r tools/test-requirements.txt",
+)
+
+
+@needs_trl
+def test_trls_trainer_fine_tunes_on_packed_rows_by_its_own_collator(conversations, monkeypatch):
+    """Its batches have whole documents, labels for their answers alone, and where each begins; and it learns from them."""
+    monkeypatch.setattr(sys, "argv", ["train_trl_packed.py", str(conversations)])
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    example = imported("train_trl_packed")
+    made = example.trainer()
+    documents = leat.Dataset.tokens(conversations, dtype="uint16", seq_len=2**20, eos=EOS)
+    by_tokens = {documents[number]["tokens"].tobytes() for number in range(len(documents))}
+    batches = 0
+    with made.get_train_dataloader() as loader:
+        for batch in loader:
+            ids, starts = batch["input_ids"][0], batch["cu_seq_lens_q"].tolist()
+            assert batch["input_ids"].shape[0] == 1 and "attention_mask" not in batch
+            for begin, end in zip(starts[:-1], starts[1:]):
+                document = ids[begin:end].numpy()
+                assert document.astype(np.uint16).tobytes() in by_tokens
+                after = int(np.flatnonzero(document == ANSWER)[0]) + 1
+                expected = np.where(np.arange(len(document)) < after, -100, document)
+                assert batch["labels"][0, begin:end].tolist() == expected.tolist()
+            batches += 1
+    assert batches > 5
+    made.train()
+    losses = [log["loss"] for log in made.state.log_history if "loss" in log]
+    assert len(losses) == 6 and losses[-1] < 0.7 * losses[0]

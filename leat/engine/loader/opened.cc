@@ -253,6 +253,7 @@ RunContext context_over(const Job& job, Opened& opened, DecodedForm* decoded,
       .seed = job.options.seed,
       .draws_by_position = job.order.shuffle == Shuffle::kDrawn,
       .on_error = job.options.on_error,
+      .keeps_samples = job.options.keeps_samples,
       .has_hashes = job.options.hashes,
       .checks_etags = etags_apply(catalogue, from),
       .has_checksums = catalogue.has_checksums()};
