@@ -80,11 +80,11 @@ class CatalogueWriter {
   void take_samples_named_as_objects();
   void take_ranges(std::size_t field,
                    const std::function<ByteRange(std::uint64_t sample)>& range);
-  /// Of int64 the numbers, of float64 their bits.
+  /// The numbers of an int64 field, or the bits of a float64 one's.
   void take_numbers(std::size_t field, std::vector<std::uint64_t> words);
   void take_strings(std::size_t field, TextPool values);
 
-  /// The file. What was collected is freed as it is written, so that both are
+  /// The file. It frees what was collected as it writes that, so that both are
   /// never in memory whole.
   ///
   /// Errors:

@@ -73,7 +73,7 @@ class TableReader {
         identity_, options, [&] { return make(stop); }, env_, stop);
   }
 
-  /// Where its objects lie, if this process has made it.
+  /// The places of its objects, if this process has made it.
   std::optional<TableStore>& places() { return places_; }
 
  private:

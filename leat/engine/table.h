@@ -15,7 +15,7 @@
 
 namespace leat {
 
-/// What is in a table.
+/// The content of a table.
 struct TableRows {
   /// By the numbers that the rows name; at least one.
   std::vector<std::string> places;

@@ -38,8 +38,8 @@ struct ManifestValue {
 /// Values of a field come in the order of the rows. Objects are numbered in the
 /// order in which add_value() hears of them.
 ///
-/// Of 10 million rows of one object each, with its size, it takes about 13
-/// bytes a row beside the keys, and as much again for each column of numbers.
+/// A row that names one new object, with its size, takes 21 bytes beside the
+/// key, and 8 more for each number.
 ///
 /// Threads: one at a time.
 class ManifestBuilder {
@@ -99,7 +99,7 @@ class ManifestBuilder {
   std::vector<std::string> classes_;
   TextPool names_;
   ObjectKeys objects_;
-  std::vector<std::uint64_t> sizes_;  ///< Of the objects, if all are known.
+  std::vector<std::uint64_t> sizes_;  ///< The objects' sizes, if all are known.
   bool has_all_sizes_ = true;
   bool is_full_ = false;
 };
