@@ -72,9 +72,8 @@ def write_table(path: pathlib.Path, rows: int, step: int) -> None:
 
 def opened(table: pathlib.Path, rows: int, folder: str) -> dict[str, Any]:
     environment = {**os.environ, "LEAT_CACHE_DIR": f"{folder}/cache"}
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD, str(table), str(rows)], env=environment, check=True, capture_output=True, text=True
-    )
+    command = [sys.executable, "-c", CHILD, str(table), str(rows)]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     return json.loads(done.stdout)
 
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/index/catalogue_file.h"
 #include "leat/index/freshness.h"
 #include "leat/index/places_note.h"
 

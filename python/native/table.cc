@@ -18,7 +18,6 @@
 #include "derivation.h"
 #include "errors.h"
 #include "interruptible.h"
-#include "job_board.h"
 #include "leat/base/env.h"
 #include "leat/engine/dataset.h"
 #include "leat/engine/stores.h"
@@ -260,7 +259,6 @@ Dataset open_rows_of_table(const StoreOptions& store, const py::function& read,
                            const std::string& refresh) {
   CatalogueOptions options;
   options.refresh = value_or_raise(Refresh::parse(refresh));
-  options.job = job_board();
   return run_interruptibly([&](const std::stop_token& stop) {
     const auto made = [&]() -> Result<TableRows> {
       const py::gil_scoped_acquire locked;
