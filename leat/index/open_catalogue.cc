@@ -275,8 +275,7 @@ Result<OpenedCatalogue> open_or_make(std::string_view identity,
     OpenedCatalogue opened = keep(built, path);
     if (!opened.file.empty()) {
       // Mapping the file frees the bytes in memory.
-      Result<Catalogue> mapped =
-          map_catalogue(opened.file, {.most_checked_bytes = 0});
+      Result<Catalogue> mapped = map_catalogue(opened.file);
       if (mapped) {
         opened.catalogue =
             std::make_shared<const Catalogue>(*std::move(mapped));
