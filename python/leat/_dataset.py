@@ -305,10 +305,11 @@ class Dataset:
         name = str(url)
         place = _manifest.base_of(url) if base is None else os.fspath(base)
         parts = {field: (str(at), str(length)) for field, (at, length) in (ranges or {}).items()}
-        said = [dict(fields), columns if isinstance(columns, Mapping) else list(columns), dict(sizes or {}), parts]
-        plan = _table_columns.Plan(
-            said[0], _table_columns.columns_said(said[1]), said[2], parts, None if classes is None else list(classes)
-        )
+        said: list[Any] = [
+            dict(fields), columns if isinstance(columns, Mapping) else list(columns), dict(sizes or {}), parts
+        ]  # fmt: skip
+        chosen = None if classes is None else list(classes)
+        plan = _table_columns.Plan(said[0], _table_columns.columns_said(said[1]), said[2], parts, chosen)
         files = _table_files.files_of(url, options, store)
         reader = _table_columns.TableReader(files, format, plan, place, name)
         told = json.dumps([
