@@ -37,16 +37,23 @@ void copy(std::string_view from, std::span<std::byte> into) {
   if (!from.empty()) std::memcpy(into.data(), from.data(), from.size());
 }
 
-/// Writes each word as a `T`, through `convert`.
+/// Frees the memory of what has been written.
+template <class Collected>
+void release(Collected& written) {
+  Collected().swap(written);
+}
+
+/// Writes each word as a `T`, through `convert`, and frees them.
 template <class T, class Convert>
-void write_as(const std::vector<std::uint64_t>& words,
-              std::span<std::byte> into, Convert convert) {
+void write_as(std::vector<std::uint64_t>& words, std::span<std::byte> into,
+              Convert convert) {
   std::byte* at = into.data();
   for (const std::uint64_t word : words) {
     const T value = convert(word);
     std::memcpy(at, &value, sizeof(T));
     at += sizeof(T);
   }
+  release(words);
 }
 
 /// The bytes that hold every one of these signed numbers.
@@ -86,10 +93,9 @@ float to_float(std::uint64_t word) {
 
 }  // namespace
 
-CatalogueLayout::CatalogueLayout(const CatalogueWriter& writer)
-    : writer_(writer) {
+CatalogueLayout::CatalogueLayout(CatalogueWriter& writer) : writer_(writer) {
   add_names();
-  const std::vector<std::uint64_t>& sizes = writer.object_sizes_;
+  std::vector<std::uint64_t>& sizes = writer.object_sizes_;
   add(SectionKind::kObjectSizes, 0, 8, sizes.size() * 8,
       [&](std::span<std::byte> into) {
         write_as<std::uint64_t>(sizes, into, [](auto word) { return word; });
@@ -126,13 +132,15 @@ void CatalogueLayout::add(SectionKind kind, std::size_t field,
 }
 
 void CatalogueLayout::add_text(SectionKind kind, std::size_t field,
-                               std::string_view text) {
-  add(kind, field, 0, text.size(),
-      [text](std::span<std::byte> into) { copy(text, into); });
+                               std::string& text) {
+  add(kind, field, 0, text.size(), [&text](std::span<std::byte> into) {
+    copy(text, into);
+    release(text);
+  });
 }
 
 void CatalogueLayout::add_ends(SectionKind kind, std::size_t field,
-                               const std::vector<std::uint64_t>& ends) {
+                               std::vector<std::uint64_t>& ends) {
   if (ends.empty() || ends.back() <= kMost32) {
     return add(kind, field, 4, ends.size() * 4, [&](std::span<std::byte> into) {
       write_as<std::uint32_t>(ends, into, [](auto word) {
@@ -160,7 +168,7 @@ void CatalogueLayout::add_names() {
 }
 
 void CatalogueLayout::add_column(std::size_t field) {
-  const CatalogueWriter::Column& column = writer_.columns_[field];
+  CatalogueWriter::Column& column = writer_.columns_[field];
   switch (writer_.fields_[field].kind) {
     case FieldKind::kBytes:
       add(SectionKind::kRanges, field, kRangeBytes, column.words.size() * 8,
@@ -185,7 +193,7 @@ void CatalogueLayout::add_column(std::size_t field) {
 }
 
 void CatalogueLayout::add_int64(std::size_t field,
-                                const std::vector<std::uint64_t>& words) {
+                                std::vector<std::uint64_t>& words) {
   const std::uint32_t width = width_of(words);
   add(SectionKind::kInt64, field, width, words.size() * width,
       [&words, width](std::span<std::byte> into) {
@@ -194,11 +202,12 @@ void CatalogueLayout::add_int64(std::size_t field,
           std::memcpy(at, &word, width);  // Little-endian: the low bytes.
           at += width;
         }
+        release(words);
       });
 }
 
 void CatalogueLayout::add_float64(std::size_t field,
-                                  const std::vector<std::uint64_t>& words) {
+                                  std::vector<std::uint64_t>& words) {
   const bool narrow = std::ranges::all_of(words, fits_float);
   const std::uint32_t width = narrow ? 4 : 8;
   add(SectionKind::kFloat64, field, width, words.size() * width,
@@ -224,7 +233,7 @@ Header CatalogueLayout::header(std::uint64_t file_bytes) const {
   return header;
 }
 
-Buffer CatalogueLayout::write() const {
+Buffer CatalogueLayout::write() && {
   const SectionEntry& last = sections_.back().entry;
   Buffer file(last.offset + last.length);
   Header head = header(file.size());

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "leat/base/buffer.h"
@@ -15,12 +15,13 @@
 namespace leat {
 
 /// The offset and bytes of each section of a finished CatalogueWriter.
-/// Lifetime: the writer must outlive it, unchanged.
+/// Lifetime: the writer must outlive it, unchanged until write(), which frees
+/// what it has written.
 class CatalogueLayout {
  public:
-  explicit CatalogueLayout(const CatalogueWriter& writer);
+  explicit CatalogueLayout(CatalogueWriter& writer);
 
-  Buffer write() const;
+  Buffer write() &&;
 
  private:
   using Write = std::function<void(std::span<std::byte> into)>;
@@ -32,17 +33,17 @@ class CatalogueLayout {
   void add(catalogue_format::SectionKind kind, std::size_t field,
            std::uint32_t width, std::uint64_t length_bytes, Write write);
   void add_text(catalogue_format::SectionKind kind, std::size_t field,
-                std::string_view text);
+                std::string& text);
   /// Unsigned numbers in 4 or 8 bytes each.
   void add_ends(catalogue_format::SectionKind kind, std::size_t field,
-                const std::vector<std::uint64_t>& ends);
+                std::vector<std::uint64_t>& ends);
   void add_names();
   void add_column(std::size_t field);
-  void add_int64(std::size_t field, const std::vector<std::uint64_t>& words);
-  void add_float64(std::size_t field, const std::vector<std::uint64_t>& words);
+  void add_int64(std::size_t field, std::vector<std::uint64_t>& words);
+  void add_float64(std::size_t field, std::vector<std::uint64_t>& words);
   catalogue_format::Header header(std::uint64_t file_bytes) const;
 
-  const CatalogueWriter& writer_;
+  CatalogueWriter& writer_;
   std::vector<Section> sections_;
 };
 

@@ -71,6 +71,56 @@ TEST(CatalogueTest, GivesBackWhatWasWritten) {
   EXPECT_EQ(catalogue.total_bytes(), 200u);
 }
 
+TEST(CatalogueTest, WholeColumnsMakeTheSameFile) {
+  CatalogueWriter writer(Layout::kObjects, EtagKind::kHttp);
+  writer.set_classes({"cat", "dog"});
+  const std::size_t data = writer.add_field({"data", FieldKind::kBytes});
+  const std::size_t label = writer.add_field({"label", FieldKind::kInt64});
+  TextPool keys;
+  TextPool etags;
+  for (const char* const key : {"cat/a.jpg", "dog/b.jpg"}) {
+    keys.add(key);
+    etags.add("\"1\"");
+  }
+  writer.take_objects(std::move(keys), {100, 100}, std::move(etags));
+  writer.take_samples_named_as_objects();
+  writer.take_ranges(data, [](std::uint64_t sample) {
+    return ByteRange{{static_cast<std::uint32_t>(sample)}, 0, 100};
+  });
+  writer.take_numbers(label, {0, 1});
+
+  const Buffer file = file_of(std::move(writer));
+  const Buffer expected = file_of(cats_and_dogs());
+  EXPECT_EQ(as_text(file.span()), as_text(expected.span()));
+}
+
+TEST(CatalogueTest, WholeColumnsAreCheckedToo) {
+  CatalogueWriter writer(Layout::kShards, EtagKind::kNone);
+  const std::size_t data = writer.add_field({"data", FieldKind::kBytes});
+  const std::size_t text = writer.add_field({"text", FieldKind::kString});
+  TextPool keys;
+  keys.add("shard");
+  writer.take_objects(std::move(keys), {100}, {});
+  TextPool names;
+  TextPool texts;
+  for (const char* const name : {"a", "b"}) {
+    names.add(name);
+    texts.add(name);
+  }
+  writer.take_samples(2, std::move(names));
+  writer.take_strings(text, std::move(texts));
+  writer.take_ranges(data, [](std::uint64_t sample) {
+    return ByteRange{{0}, 50 * sample, 51};
+  });
+
+  const Result<Buffer> file = std::move(writer).finish();
+
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().message(),
+            "making a catalogue: sample 1: bytes [50, +51) lie outside their "
+            "object");
+}
+
 TEST(CatalogueTest, HoldsNoSampleAtAll) {
   const Catalogue catalogue =
       must_open(CatalogueWriter(Layout::kShards, EtagKind::kNone));

@@ -103,12 +103,17 @@ std::uint64_t& CatalogueWriter::last_word(std::size_t field, FieldKind kind) {
   return columns_[field].words.back();
 }
 
+bool CatalogueWriter::lies_in_its_object(const ByteRange& range) const {
+  return range.is_missing() ||
+         (range.object.value < objects() && range.offset < kMostRange &&
+          range.length_bytes < kMostRange &&
+          range.offset + range.length_bytes <=
+              object_sizes_[range.object.value]);
+}
+
 void CatalogueWriter::set_range(std::size_t field, const ByteRange& range) {
   std::uint64_t& high = last_word(field, FieldKind::kBytes);
-  if (!range.is_missing() &&
-      (range.object.value >= objects() || range.offset >= kMostRange ||
-       range.length_bytes >= kMostRange ||
-       range.offset + range.length_bytes > object_sizes_[range.object.value])) {
+  if (!lies_in_its_object(range)) {
     return fail(fmt::format("bytes [{}, +{}) lie outside their object",
                             range.offset, range.length_bytes));
   }
@@ -140,11 +145,75 @@ void CatalogueWriter::set_string(std::size_t field, std::string_view value) {
   end = column.text.size();
 }
 
+void CatalogueWriter::take_objects(TextPool keys,
+                                   std::vector<std::uint64_t> sizes,
+                                   TextPool etags) {
+  LEAT_CHECK(objects() == 0 && samples_ == 0 &&
+             keys.ends.size() == sizes.size());
+  LEAT_CHECK(etags.ends.size() ==
+             (etag_kind_ == EtagKind::kNone ? 0 : sizes.size()));
+  if (sizes.size() > kMostObjects) {
+    fail(fmt::format("more than {} objects", kMostObjects));
+  }
+  object_keys_ = std::move(keys);
+  object_sizes_ = std::move(sizes);
+  etags_ = std::move(etags);
+}
+
+void CatalogueWriter::take_samples(std::uint64_t samples, TextPool keys) {
+  LEAT_CHECK(samples_ == 0 && keys.ends.size() == samples);
+  samples_ = samples;
+  own_keys_ = std::move(keys);
+}
+
+void CatalogueWriter::take_samples_named_as_objects() {
+  LEAT_CHECK(samples_ == 0);
+  samples_ = objects();
+}
+
+CatalogueWriter::Column& CatalogueWriter::column_to_take(std::size_t field,
+                                                         std::uint64_t values) {
+  LEAT_CHECK(field < fields_.size() && values == samples_ &&
+             columns_[field].words.empty());
+  return columns_[field];
+}
+
+void CatalogueWriter::take_ranges(
+    std::size_t field,
+    const std::function<ByteRange(std::uint64_t sample)>& range) {
+  Column& column = column_to_take(field, samples_);
+  column.words.reserve(2 * samples_);
+  for (std::uint64_t sample = 0; sample < samples_; ++sample) {
+    const ByteRange found = range(sample);
+    if (!lies_in_its_object(found)) {
+      fail(fmt::format("sample {}: bytes [{}, +{}) lie outside their object",
+                       sample, found.offset, found.length_bytes));
+      return;
+    }
+    const PackedRange packed = found.is_missing() ? kMissingRange : pack(found);
+    column.words.push_back(packed.low);
+    column.words.push_back(packed.high);
+  }
+}
+
+void CatalogueWriter::take_numbers(std::size_t field,
+                                   std::vector<std::uint64_t> words) {
+  Column& column = column_to_take(field, words.size());
+  column.words = std::move(words);
+}
+
+void CatalogueWriter::take_strings(std::size_t field, TextPool values) {
+  Column& column = column_to_take(field, values.ends.size());
+  column.words = std::move(values.ends);
+  column.text = std::move(values.text);
+}
+
 Result<Buffer> CatalogueWriter::finish() && {
   // Some objects have no sample, so their keys cannot serve as samples' keys.
   if (!own_keys_ && samples_ != objects()) give_samples_own_keys();
   if (failed_) return *std::move(failed_);
-  return CatalogueLayout(*this).write();
+  CatalogueLayout layout(*this);
+  return std::move(layout).write();
 }
 
 }  // namespace leat

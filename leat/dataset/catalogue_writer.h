@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -60,6 +61,9 @@ class CatalogueWriter {
   SampleId add_sample(std::string_view key);
   std::uint64_t samples() const { return samples_; }
   std::uint64_t objects() const { return object_sizes_.size(); }
+  std::uint64_t object_size(ObjectIndex object) const {
+    return object_sizes_[object.value];
+  }
 
   /// Sets a field of the sample that was added last.
   /// REQUIRES: there is a sample, and the field has that kind.
@@ -70,7 +74,24 @@ class CatalogueWriter {
   void set_float64(std::size_t field, double value);
   void set_string(std::size_t field, std::string_view value);
 
-  /// The file.
+  /// The same for who has whole columns: they are moved, not copied. Each is in
+  /// the place of the calls above for what it sets.
+  /// REQUIRES: nothing of it was added before; texts and numbers as many as
+  /// there are objects or samples. Objects come before samples, and samples
+  /// before columns.
+  void take_objects(TextPool keys, std::vector<std::uint64_t> sizes,
+                    TextPool etags);
+  void take_samples(std::uint64_t samples, TextPool keys);
+  /// Samples that have the names of the objects with their numbers.
+  void take_samples_named_as_objects();
+  void take_ranges(std::size_t field,
+                   const std::function<ByteRange(std::uint64_t sample)>& range);
+  /// The numbers of an int64 field, or the bits of a float64 one's.
+  void take_numbers(std::size_t field, std::vector<std::uint64_t> words);
+  void take_strings(std::size_t field, TextPool values);
+
+  /// The file. It frees what was collected as it writes that, so that both are
+  /// never in memory whole.
   ///
   /// Errors:
   ///   kInvalidArgument  too many objects, a range outside its object or past
@@ -88,6 +109,8 @@ class CatalogueWriter {
   friend class CatalogueLayout;
 
   std::uint64_t& last_word(std::size_t field, FieldKind kind);
+  Column& column_to_take(std::size_t field, std::uint64_t values);
+  bool lies_in_its_object(const ByteRange& range) const;
   void fail(std::string message);
   void give_samples_own_keys();
 

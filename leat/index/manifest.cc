@@ -2,13 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
 #include <utility>
 
 #include "leat/base/errors.h"
-#include "leat/dataset/catalogue_writer.h"
-#include "leat/index/stat_all.h"
+#include "leat/index/manifest_builder.h"
 
 namespace leat {
 namespace {
@@ -57,110 +54,38 @@ Result<void> check(const Manifest& manifest) {
   return invalid("no column of the manifest names objects");
 }
 
-/// Every object that a manifest names, once, in order of first appearance.
-class Objects {
- public:
-  explicit Objects(const Manifest& manifest) {
-    for (std::uint64_t row = 0; row < manifest.rows; ++row) {
-      for (const ManifestColumn& column : manifest.columns) {
-        if (column.field.kind == FieldKind::kBytes) add(column, row);
-      }
-    }
+ManifestBuilder builder_of(const Manifest& manifest) {
+  std::vector<ManifestField> fields;
+  for (const ManifestColumn& column : manifest.columns) {
+    fields.push_back({.spec = column.field,
+                      .has_sizes = !column.sizes.empty(),
+                      .has_parts = !column.offsets.empty()});
   }
-
-  std::span<const std::string> keys() const { return keys_; }
-  /// "row 3, field image": the first place that names the object.
-  std::string where(std::size_t object) const {
-    const Place& place = places_[object];
-    return fmt::format("row {}, field {}", place.row + 1,
-                       place.column->field.name);
-  }
-  ObjectIndex index_of(const std::string& key) const {
-    return {static_cast<std::uint32_t>(numbers_.at(key))};
-  }
-  /// The sizes that the manifest has; nullopt unless it has all.
-  std::optional<std::vector<ObjectInfo>> known() const {
-    std::vector<ObjectInfo> infos;
-    for (std::size_t i = 0; i < keys_.size(); ++i) {
-      const auto& [column, row] = places_[i];
-      if (column->sizes.empty()) return std::nullopt;
-      infos.push_back({.key = keys_[i], .size_bytes = column->sizes[row]});
-    }
-    return infos;
-  }
-
- private:
-  struct Place {
-    const ManifestColumn* column;
-    std::uint64_t row;
-  };
-
-  void add(const ManifestColumn& column, std::uint64_t row) {
-    const std::string& key = column.text(row);
-    if (key.empty() || !numbers_.emplace(key, keys_.size()).second) return;
-    keys_.push_back(key);
-    places_.push_back({&column, row});
-  }
-
-  std::vector<std::string> keys_;
-  std::vector<Place> places_;
-  std::map<std::string, std::size_t> numbers_;
-};
-
-Result<std::vector<ObjectInfo>> infos_of(Store& store, std::string_view prefix,
-                                         const Objects& objects,
-                                         const IndexOptions& options,
-                                         const std::stop_token& stop) {
-  if (auto known = objects.known()) return *std::move(known);
-  IndexProgress progress;
-  StatAllOptions asking{.threads = options.threads, .progress = {}};
-  if (options.progress) {
-    asking.progress = [&](std::uint64_t done) {
-      progress.objects = done;
-      options.progress(progress);
-    };
-  }
-  return stat_all(
-      store, prefix, objects.keys(),
-      [&](std::size_t object) { return objects.where(object); }, asking, stop);
+  ManifestBuilder builder(std::move(fields));
+  builder.set_classes(manifest.classes);
+  for (const std::string& name : manifest.names) builder.add_name(name);
+  return builder;
 }
 
-void set(CatalogueWriter& writer, std::size_t field,
-         const ManifestColumn& column, std::uint64_t row,
-         const Objects& objects, std::span<const ObjectInfo> infos) {
+void add(ManifestBuilder& builder, std::size_t field,
+         const ManifestColumn& column, std::uint64_t row) {
   switch (column.field.kind) {
     case FieldKind::kInt64:
-      return writer.set_int64(field, column.ints[row]);
+      return builder.add_int64(field, column.ints[row]);
     case FieldKind::kFloat64:
-      return writer.set_float64(field, column.floats[row]);
+      return builder.add_float64(field, column.floats[row]);
     case FieldKind::kString:
-      return writer.set_string(field, column.text(row));
+      return builder.add_string(field, column.text(row));
     case FieldKind::kBytes:
       break;
   }
-  if (column.text(row).empty()) return;
-  const ObjectIndex object = objects.index_of(column.text(row));
-  const bool is_part = !column.offsets.empty();
-  writer.set_range(
-      field, {object, is_part ? column.offsets[row] : 0,
-              is_part ? column.lengths[row] : infos[object.value].size_bytes});
-}
-
-Layout layout_of(const Manifest& manifest) {
-  const auto has_parts = [](const ManifestColumn& column) {
-    return !column.offsets.empty();
-  };
-  return std::ranges::any_of(manifest.columns, has_parts) ? Layout::kShards
-                                                          : Layout::kObjects;
-}
-
-const std::string& name_of(const Manifest& manifest, std::uint64_t row) {
-  static const std::string none;
-  if (!manifest.names.empty()) return manifest.names[row];
-  for (const ManifestColumn& column : manifest.columns) {
-    if (column.field.kind == FieldKind::kBytes) return column.text(row);
+  ManifestValue value{.key = column.text(row)};
+  if (!column.sizes.empty()) value.size_bytes = column.sizes[row];
+  if (!column.offsets.empty()) {
+    value.offset = column.offsets[row];
+    value.length_bytes = column.lengths[row];
   }
-  return none;
+  builder.add_value(field, value);
 }
 
 }  // namespace
@@ -171,30 +96,13 @@ Result<BuiltCatalogue> build_from_manifest(Store& store,
                                            const IndexOptions& options,
                                            const std::stop_token& stop) {
   LEAT_TRY_VOID(check(manifest));
-  const Objects objects(manifest);
-  LEAT_TRY(const std::vector<ObjectInfo> infos,
-           infos_of(store, prefix, objects, options, stop));
-  const bool keeps_etags =
-      options.etags == EtagUse::kKeep && !objects.known().has_value();
-  CatalogueWriter writer(layout_of(manifest),
-                         keeps_etags ? etag_kind_of(store) : EtagKind::kNone);
-  writer.set_classes(manifest.classes);
-  for (const ManifestColumn& column : manifest.columns) {
-    writer.add_field(column.field);
-  }
-  for (std::size_t i = 0; i < infos.size(); ++i) {
-    writer.add_object({.key = objects.keys()[i],
-                       .etag = infos[i].etag,
-                       .size_bytes = infos[i].size_bytes});
-  }
+  ManifestBuilder builder = builder_of(manifest);
   for (std::uint64_t row = 0; row < manifest.rows; ++row) {
-    writer.add_sample(name_of(manifest, row));
     for (std::size_t field = 0; field < manifest.columns.size(); ++field) {
-      set(writer, field, manifest.columns[field], row, objects, infos);
+      add(builder, field, manifest.columns[field], row);
     }
   }
-  LEAT_TRY(Buffer bytes, std::move(writer).finish());
-  return BuiltCatalogue{.bytes = std::move(bytes), .note = ""};
+  return std::move(builder).finish(store, prefix, false, options, stop);
 }
 
 }  // namespace leat

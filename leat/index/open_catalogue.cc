@@ -304,6 +304,15 @@ Result<OpenedCatalogue> open_or_make(std::string_view identity,
   const auto make_it = [&]() -> Result<OpenedCatalogue> {
     LEAT_TRY(BuiltCatalogue built, make());
     OpenedCatalogue opened = keep(built, path);
+    if (!opened.file.empty()) {
+      // Mapping the file frees the bytes in memory.
+      Result<Catalogue> mapped = map_catalogue(opened.file);
+      if (mapped) {
+        opened.catalogue =
+            std::make_shared<const Catalogue>(*std::move(mapped));
+        return opened;
+      }
+    }
     LEAT_TRY(opened.catalogue, open_bytes(std::move(built.bytes)));
     return opened;
   };

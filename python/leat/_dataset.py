@@ -31,6 +31,8 @@ from leat import (
     _native,
     _parquet,
     _recipe,
+    _table_columns,
+    _table_files,
 )
 from leat._arguments import checks_names
 from leat._columns import Columns, bytes_are_no_column, parse_all
@@ -42,7 +44,8 @@ from leat.ops._op import dtype_name
 if TYPE_CHECKING:
     from leat._chosen_order import Order
 
-_MOST_MANIFEST_BYTES = 16 << 30
+_TABLE_VERSION = 1
+"""Changes with what is made of a table."""
 _log = logging.getLogger("leat")
 
 Source = Union[str, "os.PathLike[str]"]
@@ -263,8 +266,8 @@ class Dataset:
                                        fields={"image": "path", "label": "class_id"})
 
         Samples have the numbers of their rows. Leat lists nothing: it requests the size of
-        each object once, unless `sizes` has it, and keeps the answers in the user's cache
-        folder.
+        each object once, unless `sizes` has it. The user's cache folder keeps the result, and
+        Leat reads the table again only if it has changed.
 
         Args:
             url: the manifest; Parquet needs pyarrow. A pattern or a list, as for
@@ -301,42 +304,22 @@ class Dataset:
         options = native_storage(store)
         name = str(url)
         place = _manifest.base_of(url) if base is None else os.fspath(base)
-        tables = list(_tables(url, options, store))
-        table = _manifest.read_tables(tables, format)
-        places = _manifest.Places(place, name)
         parts = {field: (str(at), str(length)) for field, (at, length) in (ranges or {}).items()}
-        made, names = _manifest.columns_of(
-            table,
-            fields=dict(fields),
-            columns=columns if isinstance(columns, Mapping) else list(columns),
-            sizes=dict(sizes or {}),
-            ranges=parts,
-            classes=classes,
-            places=places,
-            name=name,
-        )
-        said = [dict(fields), columns if isinstance(columns, Mapping) else list(columns),
-                dict(sizes or {}), names]  # fmt: skip
-        if parts:
-            said.append(parts)
-        told = hashlib.blake2b(json.dumps(said).encode())
-        for _, data in tables:
-            told.update(data)
-        description = told.hexdigest()
-        first = next(column for column in made if column.kind == "bytes")
-        urls = places.urls or [place]
-        native = _native.Dataset.from_rows(
-            places=urls,
+        said: list[Any] = [
+            dict(fields), columns if isinstance(columns, Mapping) else list(columns), dict(sizes or {}), parts
+        ]  # fmt: skip
+        chosen = None if classes is None else list(classes)
+        plan = _table_columns.Plan(said[0], _table_columns.columns_said(said[1]), said[2], parts, chosen)
+        files = _table_files.files_of(url, options, store)
+        reader = _table_columns.TableReader(files, format, plan, place, name)
+        told = json.dumps([
+            _TABLE_VERSION, said, plan.classes, format, place, _recipe.place_anywhere(place),
+            _table_files.identity_of(files),
+        ])  # fmt: skip
+        native = _native.rows_of_table(
             store=options,
-            rows=len(made[0].values),
-            names=_manifest.names_of(first, len(urls) > 1),
-            columns=[
-                (c.name, c.kind, _manifest.keys_of(c.values, places) if c.kind == "bytes" else c.values,
-                 c.sizes, c.offsets, c.lengths)
-                for c in made
-            ],  # fmt: skip
-            classes=names,
-            description=description,
+            read=reader.read,
+            description=hashlib.blake2b(told.encode()).hexdigest(),
             refresh=refresh,
         )
         given = _recipe.options_said(
@@ -1265,20 +1248,3 @@ def _whole(name: str, value: Any) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__") or value < 0:
         raise InvalidArgument(f"{name}={value!r}; it is a whole number from 0")
     return value.__index__()
-
-
-def _tables(
-    url: Source | Sequence[Source], options: Any, store: StorageOptions
-) -> Iterable[tuple[str, bytes]]:
-    """Names and bytes of manifests."""
-    if isinstance(url, (str, os.PathLike)) and not _manifest.is_pattern(os.fspath(url)):
-        yield os.fspath(url), _read(os.fspath(url), options)
-        return
-    files = Dataset(url, extensions="*", refresh="always", storage_options=store)
-    for number in range(len(files)):
-        yield files.key(number), files[number]["data"]
-
-
-def _read(url: str, store: Any) -> bytes:
-    """A whole object; of a path as of a URL."""
-    return _native.read_url(url, store, _MOST_MANIFEST_BYTES)

@@ -11,6 +11,7 @@ void bind_loader(pybind11::module_& module);
 void bind_packing(pybind11::module_& module);
 void bind_place(pybind11::module_& module);
 void bind_peers(pybind11::module_& module);
+void bind_table(pybind11::module_& module);
 void bind_program(pybind11::module_& module);
 void bind_log(pybind11::module_& module);
 void bind_lateness(pybind11::module_& module);

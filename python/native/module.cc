@@ -31,5 +31,6 @@ PYBIND11_MODULE(_native, module) {
   leat::bind_lateness(module);
   leat::bind_program(module);
   leat::bind_mix(module);
+  leat::bind_table(module);
   leat::bind_content_hash(module);
 }
