@@ -12,8 +12,7 @@ the least CPU of the others over this one's, both of the same run, median and sp
 gcp-storage-emulator and `azure` Azurite, from `./dev test-servers`; they are slow, so that there the CPU tells. A client
 that is found neither here nor in build/peers is left out:
 
-    pip install --target build/peers --no-deps obstore s3torchconnector s3torchconnectorclient
-    pip install --target build/peers gcsfs adlfs
+    pip install --target build/peers --no-deps -r tools/client-requirements.txt
 """
 
 from __future__ import annotations
@@ -25,8 +24,6 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -37,6 +34,7 @@ from measure import interleave, report, spread
 HERE = pathlib.Path(__file__).parent
 sys.path[:0] = [str(HERE.parent / "tests/python"), str(HERE.parent / "tools")]
 import test_servers  # noqa: E402
+from emulators import put_at_azurite, put_at_gcs  # noqa: E402
 from unwell_bucket import Comings, small_objects  # noqa: E402
 
 MODULES = {"leat": "leat", "obstore async": "obstore"}  # Others are named as they are imported.
@@ -73,31 +71,9 @@ def emulator(name: str, folder: pathlib.Path) -> Iterator[Served]:
     found.install(test_servers.MOST_INSTALL_SECONDS)
     with tempfile.TemporaryDirectory() as scratch, found.start(pathlib.Path(scratch)) as environment:
         (url,) = environment.values()
-        (upload_to_gcs if name == "gcs" else upload_to_azurite)(url, folder)
+        objects = ((key, (folder / key).read_bytes()) for key in keys_of(folder))
+        (put_at_gcs if name == "gcs" else put_at_azurite)(url, clients_peer.BUCKET, objects)
         yield Served(url)
-
-
-def upload_to_gcs(url: str, folder: pathlib.Path) -> None:
-    make = urllib.request.Request(
-        f"{url}/storage/v1/b?project=p", json.dumps({"name": clients_peer.BUCKET}).encode(), {"Content-Type": "application/json"}
-    )
-    urllib.request.urlopen(make, timeout=30).read()
-    for key in keys_of(folder):
-        name = urllib.parse.quote(key, safe="")
-        put = urllib.request.Request(
-            f"{url}/upload/storage/v1/b/{clients_peer.BUCKET}/o?uploadType=media&name={name}",
-            (folder / key).read_bytes(), {"Content-Type": "application/octet-stream"},
-        )  # fmt: skip
-        urllib.request.urlopen(put, timeout=30).read()
-
-
-def upload_to_azurite(url: str, folder: pathlib.Path) -> None:
-    from test_servers_put import put_at_azurite
-
-    put_at_azurite(url, f"/{clients_peer.BUCKET}", "?restype=container")
-    for key in keys_of(folder):
-        put_at_azurite(url, f"/{clients_peer.BUCKET}/{key}", data=(folder / key).read_bytes(),
-                       **{"x-ms-blob-type": "BlockBlob", "Content-Type": "application/octet-stream"})  # fmt: skip
 
 
 def keys_of(folder: pathlib.Path) -> list[str]:

@@ -268,7 +268,7 @@ class Server:
     program: str  # In build/release; it runs the conformance suite.
     start: Callable[[pathlib.Path], AbstractContextManager[Environment]] = start_nothing
     install: Callable[[float], None] = lambda most_seconds: None
-    hashes: str = ""  # The test of test_servers.py.
+    hashes: str = ""  # The test of tests/python/test_servers_of_others.py.
     suite: str = "*StoreConformanceTest*"
     # Tests that the server cannot pass, and in what it differs from the service.
     left_out: tuple[tuple[str, str], ...] = ()
@@ -294,8 +294,12 @@ SERVERS = (
     Server(
         "gcs", "leat/store/gcs/leat_store_gcs_test", start_gcs,
         functools.partial(install_from_pypi, "gcs", ("gcp-storage-emulator",)), hashes="googles_emulator",
+        left_out=(("WritesWhatIsReadBack", "the emulator fails where an upload is empty"),),
     ),
-    Server("azurite", "leat/store/azure/leat_store_azure_test", start_azurite, install_azurite, hashes="azurite"),
+    Server(
+        "azurite", "leat/store/azure/leat_store_azure_test", start_azurite, install_azurite, hashes="azurite",
+        left_out=(("RefusesARangePastTheEnd", "Azurite answers a range at an object's end with a 206 without bytes"),),
+    ),
 )  # fmt: skip
 
 
@@ -332,7 +336,7 @@ def run(server: Server) -> str:
         found = [f"{passed} tests"] + ([f"{skipped} of what it cannot do skipped"] if skipped else [])
         if server.hashes:
             log = folder / "hashes.log"
-            name = f"tests/python/test_servers.py::test_{server.hashes}"
+            name = f"tests/python/test_servers_of_others.py::test_{server.hashes}"
             command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", name]
             with_log(check_hashes, log, *run_logged(command, log, MOST_TEST_SECONDS, environment))
             found.append("order and content as from the folder")

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import email.utils
-import hmac
 import importlib.util
-import json
 import os
 import pathlib
 import subprocess
 import sys
 import urllib.parse
-import urllib.request
 
 import pytest
 
 import leat
 import leat.testing
+from emulators import put_at_azurite, put_at_gcs
 from leat.ops import DecodeImage
 from small_datasets import make_pictures
 
@@ -101,41 +97,15 @@ def test_a_web_server(folder, expected):
 @named_by("LEAT_TEST_GCS")
 def test_googles_emulator(folder, expected, monkeypatch):
     url, bucket = os.environ["LEAT_TEST_GCS"], f"leat-{os.getpid()}"
-    make = urllib.request.Request(f"{url}/storage/v1/b?project=p", data=json.dumps({"name": bucket}).encode(),
-                                  headers={"Content-Type": "application/json"})
-    urllib.request.urlopen(make, timeout=10).read()
-    for key, data in pictures_in(folder):
-        name = urllib.parse.quote(key, safe="")
-        put = urllib.request.Request(f"{url}/upload/storage/v1/b/{bucket}/o?uploadType=media&name={name}",
-                                     data, {"Content-Type": "image/png"})
-        urllib.request.urlopen(put, timeout=10).read()
+    put_at_gcs(url, bucket, pictures_in(folder))
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", url)
     assert hashes(f"gs://{bucket}/{folder.name}") == expected
-
-
-DEVELOPMENT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-
-
-def put_at_azurite(url: str, path: str, query: str = "", data: bytes = b"", **headers: str) -> None:
-    """PUTs as Azurite's account, whose key is published."""
-    headers = {"x-ms-date": email.utils.formatdate(usegmt=True), "x-ms-version": "2021-08-06", **headers}
-    own = "".join(f"{name}:{headers[name]}\n" for name in sorted(headers) if name.startswith("x-ms-"))
-    length = str(len(data)) if data else ""
-    signed = (f"PUT\n\n\n{length}\n\n{headers.get('Content-Type', '')}\n\n\n\n\n\n\n{own}"
-              f"/devstoreaccount1/devstoreaccount1{path}{query.replace('?', chr(10)).replace('=', ':')}")
-    digest = hmac.digest(base64.b64decode(DEVELOPMENT_KEY), signed.encode(), "sha256")
-    headers["Authorization"] = f"SharedKey devstoreaccount1:{base64.b64encode(digest).decode()}"
-    request = urllib.request.Request(f"{url}/devstoreaccount1{path}{query}", data or None, headers, method="PUT")
-    urllib.request.urlopen(request, timeout=10).read()
 
 
 @named_by("LEAT_TEST_AZURITE")
 def test_azurite(folder, expected, monkeypatch):
     url, container = os.environ["LEAT_TEST_AZURITE"], f"leat-{os.getpid()}"
-    put_at_azurite(url, f"/{container}", "?restype=container")
-    for key, data in pictures_in(folder):
-        put_at_azurite(url, f"/{container}/{urllib.parse.quote(key)}", data=data,
-                       **{"x-ms-blob-type": "BlockBlob", "Content-Type": "image/png"})
+    put_at_azurite(url, container, pictures_in(folder))
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", "UseDevelopmentStorage=true")
     assert hashes(f"az://{container}/{folder.name}", endpoint_url=f"{url}/devstoreaccount1") == expected
 
