@@ -2,15 +2,15 @@
 
     ./dev bench clients [--runs 5] [--only gcs] [--seconds 3] [--quick] [--json] [--publish]
 
-Each row is one client that reads all objects of a bucket, again and again, in a process of its own, after a pass that is
-not timed and whose bytes are compared with the files'. `us_per_get` is the CPU of that process: its threads, its
+Each row is one client that reads all objects of a bucket, again and again, in a process of its own, after a pass that
+is not timed and whose bytes are compared with the files'. `us_per_get` is the CPU of that process: its threads, its
 allocations, its bytes handed to Python. Each client runs at the concurrency that was its best in a sweep, which is
-printed; a sweep goes on while its best is at an end. `of_best` is the rate over the best of the others', and `cpu_of_best`
-the least CPU of the others over this one's, both of the same run, median and spread.
+printed; a sweep goes on while its best is at an end. `of_best` is the rate over the best of the others', and
+`cpu_of_best` the least CPU of the others over this one's, both of the same run, median and spread.
 
 `s3` is `leat bucket`, which counts the GETs: they are as many as the client says that it sent. `gcs` is
-gcp-storage-emulator and `azure` Azurite, from `./dev test-servers`; they are slow, so that there the CPU tells. A client
-that is found neither here nor in build/peers is left out:
+gcp-storage-emulator and `azure` Azurite, from `./dev test-servers`; they are slow, so that there the CPU tells. A
+client that is found neither here nor in build/peers is left out:
 
     pip install --target build/peers --no-deps -r tools/client-requirements.txt
 """
@@ -96,7 +96,8 @@ def cases(is_quick: bool) -> list[Case]:
         few = 1 if bytes_each < 10_000 else 4
         for latency in ("0ms", "5ms"):
             name = f"s3, {size}, {latency.removesuffix('ms')} ms away"
-            found.append(Case(name, "s3", size, 200 if is_quick else 4000 // few, lambda f, at=latency: bucket(f, at)))
+            count = 200 if is_quick else 4000 // few
+            found.append(Case(name, "s3", size, count, lambda f, at=latency: bucket(f, at)))
         for protocol, server in (("gcs", "gcs"), ("azure", "azurite")):
             count = 50 if is_quick else 800 // few
             found.append(Case(f"{protocol}, {size}", protocol, size, count, lambda f, name=server: emulator(name, f)))
@@ -109,9 +110,8 @@ def installed(protocol: str) -> list[str]:
         kind, _, client = way.partition(": ")
         if kind != protocol:
             continue
-        known = subprocess.run(
-            [sys.executable, "-c", f"import {MODULES.get(client, client)}"], capture_output=True, env=peer_environment(), check=False
-        )
+        probe = [sys.executable, "-c", f"import {MODULES.get(client, client)}"]
+        known = subprocess.run(probe, capture_output=True, env=peer_environment(), check=False)
         if known.returncode == 0:
             ways.append(way)
         else:
@@ -123,7 +123,8 @@ def run(way: str, served: Served, keys: list[str], right: int, concurrency: int,
     before = served.count_gets() if served.count_gets else 0
     done = subprocess.run(
         [sys.executable, str(HERE / "clients_peer.py"), way, served.url, str(concurrency), str(seconds)],
-        input="\n".join(keys), capture_output=True, text=True, timeout=MOST_SECONDS, env=peer_environment(), check=False,
+        input="\n".join(keys), capture_output=True, text=True, timeout=MOST_SECONDS, env=peer_environment(),
+        check=False,
     )  # fmt: skip
     if done.returncode != 0:
         sys.exit(f"{way}, {concurrency} at once: {done.stderr[-2000:]}")
@@ -156,7 +157,7 @@ def sweep(way: str, rate_at: Callable[[int], float], counts: tuple[int, ...]) ->
 
 
 def ratio(numbers: list[float], others: list[list[float]], best: Callable[..., float]) -> str:
-    """Of each run, over the best of the others in it."""
+    """Each run over the best of the others in it."""
     if not others:
         return ""
     middle, mad = spread([number / best(run) for number, run in zip(numbers, zip(*others))])

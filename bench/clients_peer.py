@@ -23,12 +23,13 @@ from collections.abc import Callable, Iterable, Iterator
 import faults_peer
 
 BUCKET = faults_peer.BUCKET
+# Azurite's, which is published.
 DEVELOPMENT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 Pass = Callable[[], Iterable[bytes]]
 
 
 def connection_string(url: str) -> str:
-    """Of Azurite's account, whose key is published."""
+    """For Azurite's account, whose key is published."""
     return (f"DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={DEVELOPMENT_KEY};"
             f"BlobEndpoint={url}/devstoreaccount1;")  # fmt: skip
 
@@ -103,7 +104,8 @@ def obstore_store(kind: str, url: str):
         return stores.S3Store(BUCKET, endpoint=url, region=faults_peer.REGION, skip_signature=True,
                               virtual_hosted_style_request=False, client_options={"allow_http": True})  # fmt: skip
     if kind == "gcs":
-        account = {"gcs_base_url": url, "disable_oauth": True, "client_email": "", "private_key": "", "private_key_id": ""}
+        account = {"gcs_base_url": url, "disable_oauth": True}
+        account |= {"client_email": "", "private_key": "", "private_key_id": ""}
         return stores.GCSStore(BUCKET, service_account_key=json.dumps(account), client_options={"allow_http": True})
     return stores.AzureStore(BUCKET, account_name="devstoreaccount1", account_key=DEVELOPMENT_KEY,
                              endpoint=f"{url}/devstoreaccount1", client_options={"allow_http": True})  # fmt: skip
@@ -129,7 +131,7 @@ def obstore_tasks(kind: str, url: str, concurrency: int, keys: list[str]) -> Pas
 
 
 def in_bulk(fs, concurrency: int, keys: list[str]) -> Pass:
-    """What fsspec's own call for many objects does."""
+    """Fsspec's own call for many objects."""
     paths = [f"{BUCKET}/{key}" for key in keys]
     return lambda: fs.cat(paths, batch_size=concurrency).values()
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Runs the stores against servers that others wrote, beside our own: ./dev test-servers [NAME...]
 
-Each server gets the conformance suite of stores, and the test that the order and the contents of two epochs are those of
-a folder with the same files. A line for each says: passed, failed, or not installed and why. Everything that it installs
-lies in build/servers, where the logs are, too. A server whose installing takes over two minutes is given up, unless it
-is named.
+Each server gets the conformance suite of stores, and the test that the order and the contents of two epochs are those
+of a folder with the same files. A line for each says: passed, failed, or not installed and why. Everything that it
+installs lies in build/servers, where the logs are, too. A server whose installing takes over two minutes is given up,
+unless it is named.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class NotInstalledError(Exception):
 
 
 class Failed(Exception):
-    """What went wrong, in a line."""
+    """Says in a line what went wrong."""
 
 
 # --- processes ----------------------------------------------------------------
@@ -65,7 +65,9 @@ def end_group(process: subprocess.Popen) -> None:
     process.wait()
 
 
-def run_logged(command: list, log: pathlib.Path, most_seconds: float, environment: Environment) -> tuple[int | None, str]:
+def run_logged(
+    command: list, log: pathlib.Path, most_seconds: float, environment: Environment
+) -> tuple[int | None, str]:
     """The exit status, None if it ran too long, and all that it said."""
     with log.open("w") as file:
         process = subprocess.Popen(
@@ -247,7 +249,8 @@ def start_moto(folder: pathlib.Path) -> Iterator[Environment]:
 def start_gcs(folder: pathlib.Path) -> Iterator[Environment]:
     port = free_port()
     program = HOME / "gcs-venv/bin/gcp-storage-emulator"
-    with serving(folder, port, program, "start", "--host", "127.0.0.1", "--port", port, "--in-memory", "--quiet") as url:
+    options = ("--host", "127.0.0.1", "--port", port, "--in-memory", "--quiet")
+    with serving(folder, port, program, "start", *options) as url:
         yield {"LEAT_TEST_GCS": url}
 
 
@@ -322,7 +325,7 @@ def check_hashes(code: int | None, said: str) -> None:
 
 
 def run(server: Server) -> str:
-    """What was found. Raises Failed."""
+    """Returns what was found. Raises Failed."""
     folder = HOME / "run" / server.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

@@ -17,7 +17,9 @@ from emulators import put_at_azurite, put_at_gcs
 from leat.ops import DecodeImage
 from small_datasets import make_pictures
 
-OPTIONS = {"global_batch_size": 32, "shuffle": True, "seed": 3, "ops": [DecodeImage()], "output": "numpy", "drop_last": False}
+OPTIONS = {
+    "global_batch_size": 32, "shuffle": True, "seed": 3, "ops": [DecodeImage()], "output": "numpy", "drop_last": False,
+}  # fmt: skip
 TOOL = pathlib.Path(__file__).resolve().parents[2] / "tools/test_servers.py"
 
 
@@ -117,7 +119,7 @@ def test_azurite(folder, expected, monkeypatch):
 def tool():
     spec = importlib.util.spec_from_file_location("test_servers_tool", TOOL)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # Where dataclasses look for it.
+    sys.modules[spec.name] = module  # Dataclasses look for it there.
     spec.loader.exec_module(module)
     return module
 
