@@ -258,7 +258,7 @@ def start_gcs(folder: pathlib.Path) -> Iterator[Environment]:
 def start_azurite(folder: pathlib.Path) -> Iterator[Environment]:
     port = free_port()
     command = (find_program("node"), HOME / "node/node_modules/.bin/azurite-blob", "--blobPort", port)
-    options = ("--inMemoryPersistence", "--skipApiVersionCheck", "--silent", "--location", folder)
+    options = ("--inMemoryPersistence", "--skipApiVersionCheck", "--silent")
     with serving(folder, port, *command, *options) as url:
         yield {"LEAT_TEST_AZURITE": url}
 
@@ -297,7 +297,11 @@ SERVERS = (
     Server(
         "gcs", "leat/store/gcs/leat_store_gcs_test", start_gcs,
         functools.partial(install_from_pypi, "gcs", ("gcp-storage-emulator",)), hashes="googles_emulator",
-        left_out=(("WritesWhatIsReadBack", "the emulator fails where an upload is empty"),),
+        left_out=(
+            ("WritesWhatIsReadBack", "the emulator fails where an upload is empty"),
+            ("TellsAReplacedObjectFromTheOldOne", "it neither heeds nor tells generations when it is read"),
+            ("RefusesARangePastTheEnd", "it answers a range at an object's end with a 206 without bytes"),
+        ),
     ),
     Server(
         "azurite", "leat/store/azure/leat_store_azure_test", start_azurite, install_azurite, hashes="azurite",
