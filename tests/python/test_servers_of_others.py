@@ -45,8 +45,8 @@ def folder(tmp_path_factory):
     return folder
 
 
-def hashes(source, **reach) -> list[tuple[str, str]]:
-    with leat.Loader(source, **OPTIONS, storage_options=reach) as loader:
+def hashes(source, *, at_once: int = 64, **reach) -> list[tuple[str, str]]:
+    with leat.Loader(source, **OPTIONS, max_in_flight=at_once, storage_options=reach) as loader:
         for _ in range(2):
             assert sum(1 for _ in loader) == len(loader)
         return [(epoch["order_hash"], epoch["content_hash"]) for epoch in loader.stats()]
@@ -101,7 +101,8 @@ def test_googles_emulator(folder, expected, monkeypatch):
     url, bucket = os.environ["LEAT_TEST_GCS"], f"leat-{os.getpid()}"
     put_at_gcs(url, bucket, pictures_in(folder))
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", url)
-    assert hashes(f"gs://{bucket}/{folder.name}") == expected
+    # gcp-storage-emulator serves one connection at a time, and resets those that find five waiting.
+    assert hashes(f"gs://{bucket}/{folder.name}", at_once=4) == expected
 
 
 @named_by("LEAT_TEST_AZURITE")
