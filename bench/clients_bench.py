@@ -6,7 +6,8 @@ Each row is one client that reads all objects of a bucket, again and again, in a
 is not timed and whose bytes are compared with the files'. `us_per_get` is the CPU of that process: its threads, its
 allocations, its bytes handed to Python. Each client runs at the concurrency that was its best in a sweep, which is
 printed; a sweep goes on while its best is at an end. `of_best` is the rate over the best of the others', and
-`cpu_of_best` the least CPU of the others over this one's, both of the same run, median and spread.
+`cpu_of_best` the least CPU of the others over this one's, both of the same run, median and spread. obstore reads
+nothing from gcp-storage-emulator, which sends no Last-Modified.
 
 `s3` is `leat bucket`, which counts the GETs: they are as many as the client says that it sent. `gcs` is
 gcp-storage-emulator and `azure` Azurite, from `./dev test-servers`; they are slow, so that there the CPU tells. A
@@ -80,6 +81,10 @@ def keys_of(folder: pathlib.Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.bin"))
 
 
+class ClientError(Exception):
+    """The last line of what a client said before it gave up."""
+
+
 class Case(NamedTuple):
     """A protocol's clients on one server, with objects of one size."""
 
@@ -127,7 +132,8 @@ def run(way: str, served: Served, keys: list[str], right: int, concurrency: int,
         check=False,
     )  # fmt: skip
     if done.returncode != 0:
-        sys.exit(f"{way}, {concurrency} at once: {done.stderr[-2000:]}")
+        errors = [line for line in done.stderr.splitlines() if "Error" in line]
+        raise ClientError(errors[-1] if errors else done.stderr[-500:])
     found = json.loads(done.stdout.splitlines()[-1])
     if found["digest"] != right or not found["bytes_right"]:
         sys.exit(f"{way} read other bytes than those of the files")
@@ -140,9 +146,23 @@ def run(way: str, served: Served, keys: list[str], right: int, concurrency: int,
     return {"rate": found["gets"] / found["seconds"], "us_per_get": 1e6 * found["cpu_seconds"] / found["gets"]}
 
 
-def sweep(way: str, rate_at: Callable[[int], float], counts: tuple[int, ...]) -> int:
-    """The best concurrency; goes on, in steps of two, while the best is at an end."""
+def rate_or_none(run_at: Callable[..., dict[str, float]], way: str, concurrency: int, seconds: float) -> float:
+    """The rate; 0 where another client gives up."""
+    try:
+        return run_at(way, concurrency, seconds)["rate"]
+    except ClientError as error:
+        if way.endswith(": leat"):
+            raise
+        print(f"{way} gives up with {concurrency} at once: {error}", file=sys.stderr)
+        return 0
+
+
+def sweep(way: str, rate_at: Callable[[int], float], counts: tuple[int, ...]) -> int | None:
+    """The best concurrency; goes on, in steps of two, while the best is at an end. None where nothing was read."""
     rates = {count: rate_at(count) for count in counts}
+    if not any(rates.values()):
+        print(f"{way} reads nothing from this server; its row is left out", file=sys.stderr)
+        return None
     while True:
         best = max(rates, key=lambda count: rates[count])
         if best == max(rates) and best < MOST_CONCURRENCY:
@@ -198,7 +218,9 @@ def compare(case: Case, runs: int, seconds: float, is_quick: bool) -> list[dict[
                     at[way] = 16
                     continue
                 trial = max(1.0, seconds / 2)
-                at[way] = sweep(f"{case.name}: {way}", lambda n, way=way: run_at(way, n, trial)["rate"], SWEEP)
+                found = sweep(f"{case.name}: {way}", lambda n, way=way: rate_or_none(run_at, way, n, trial), SWEEP)
+                if found is not None:
+                    at[way] = found
             ways = {way: lambda way=way: run_at(way, at[way], seconds) for way in at}
             return rows_of(case, interleave(ways, runs), at)
 
