@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import email.utils
-import hmac
 import json
 import os
 import shutil
 import subprocess
-import urllib.parse
-import urllib.request
 
 import pytest
 
@@ -205,50 +200,3 @@ def test_doctor_knows_who_asks_the_hub(folder, monkeypatch):
         monkeypatch.setenv("HF_TOKEN", "HUBSECRET")
         code, told = doctor(f"hf://datasets/me/ds/{folder.name}")
         assert told["credentials"]["found"] == "the token of HF_TOKEN" and told["reach"]["good"] and code == 0, told
-
-
-# --- emulators, where they are ------------------------------------------------
-
-
-@pytest.mark.skipif("LEAT_TEST_GCS" not in os.environ, reason="LEAT_TEST_GCS names no emulator of Google Cloud Storage")
-def test_googles_emulator(folder, expected, monkeypatch):
-    url, bucket = os.environ["LEAT_TEST_GCS"], f"leat-{os.getpid()}"
-    make = urllib.request.Request(f"{url}/storage/v1/b?project=p", data=json.dumps({"name": bucket}).encode(),
-                                  headers={"Content-Type": "application/json"})
-    urllib.request.urlopen(make, timeout=10).read()
-    for path in sorted(folder.rglob("*.png")):
-        name = urllib.parse.quote(path.relative_to(folder.parent).as_posix(), safe="")
-        put = urllib.request.Request(f"{url}/upload/storage/v1/b/{bucket}/o?uploadType=media&name={name}",
-                                     path.read_bytes(), {"Content-Type": "image/png"})
-        urllib.request.urlopen(put, timeout=10).read()
-    monkeypatch.setenv("STORAGE_EMULATOR_HOST", url)
-    assert hashes(leat.Loader(f"gs://{bucket}/{folder.name}", **OPTIONS)) == expected
-
-
-DEVELOPMENT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-
-
-def put_at_azurite(url: str, path: str, query: str = "", data: bytes = b"", **headers: str) -> None:
-    """PUTs as Azurite's account, whose key is published."""
-    headers = {"x-ms-date": email.utils.formatdate(usegmt=True), "x-ms-version": "2021-08-06", **headers}
-    own = "".join(f"{name}:{headers[name]}\n" for name in sorted(headers) if name.startswith("x-ms-"))
-    length = str(len(data)) if data else ""
-    signed = (f"PUT\n\n\n{length}\n\n{headers.get('Content-Type', '')}\n\n\n\n\n\n\n{own}"
-              f"/devstoreaccount1/devstoreaccount1{path}{query.replace('?', chr(10)).replace('=', ':')}")
-    digest = hmac.digest(base64.b64decode(DEVELOPMENT_KEY), signed.encode(), "sha256")
-    headers["Authorization"] = f"SharedKey devstoreaccount1:{base64.b64encode(digest).decode()}"
-    request = urllib.request.Request(f"{url}/devstoreaccount1{path}{query}", data or None, headers, method="PUT")
-    urllib.request.urlopen(request, timeout=10).read()
-
-
-@pytest.mark.skipif("LEAT_TEST_AZURITE" not in os.environ, reason="LEAT_TEST_AZURITE names no Azurite")
-def test_azurite(folder, expected, monkeypatch):
-    url, container = os.environ["LEAT_TEST_AZURITE"], f"leat-{os.getpid()}"
-    put_at_azurite(url, f"/{container}", "?restype=container")
-    for path in sorted(folder.rglob("*.png")):
-        key = urllib.parse.quote(path.relative_to(folder.parent).as_posix())
-        put_at_azurite(url, f"/{container}/{key}", data=path.read_bytes(),
-                       **{"x-ms-blob-type": "BlockBlob", "Content-Type": "image/png"})
-    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", "UseDevelopmentStorage=true")
-    reach = {"storage_options": {"endpoint_url": f"{url}/devstoreaccount1"}}
-    assert hashes(leat.Loader(f"az://{container}/{folder.name}", **OPTIONS, **reach)) == expected

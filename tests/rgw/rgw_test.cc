@@ -1,5 +1,6 @@
 // The S3 driver against Ceph's object gateway, which others wrote and which
 // verifies signatures. run.sh starts one and names it in LEAT_RGW_URL.
+// tools/test_servers.py names moto there, for the conformance suite alone.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -12,6 +12,7 @@
 
 #include "leat/store/cloud/testing/fake_http.h"
 #include "leat/store/cloud/testing/link_world.h"
+#include "leat/store/cloud/uri.h"
 #include "leat/store/gcs/testing/fake_gcs.h"
 #include "leat/store/testing/conformance.h"
 
@@ -41,6 +42,24 @@ class Tokens final : public CredentialProvider {
   std::atomic<int> fetches = 0;
 };
 
+/// Writes an empty object in parts: gcp-storage-emulator fails where the body
+/// of an upload is empty.
+void put_empty(HttpClient& http, const std::string& objects_url,
+               const std::string& key) {
+  const std::string body =
+      "--part\r\nContent-Type: application/json\r\n\r\n{}\r\n"
+      "--part\r\nContent-Type: application/octet-stream\r\n\r\n\r\n"
+      "--part--\r\n";
+  HttpRequest put;
+  put.method = "POST";
+  put.url = objects_url + "?uploadType=multipart&name=";
+  append_uri_encoded(put.url, key, Slash::kEncode);
+  put.headers = {"Content-Type: multipart/related; boundary=part"};
+  put.body = leat::as_bytes(body);
+  const auto reply = http.send_and_wait(put, {});
+  EXPECT_TRUE(reply && reply->status == 200) << key;
+}
+
 std::shared_ptr<Store> on_emulator(const std::string& url,
                                    const Objects& objects) {
   static int bucket = 0;
@@ -54,9 +73,15 @@ std::shared_ptr<Store> on_emulator(const std::string& url,
   make.headers = {"Content-Type: application/json"};
   make.body = leat::as_bytes(body);
   EXPECT_TRUE(http->send_and_wait(make, {}));
+  for (const auto& [key, bytes] : objects) {
+    if (bytes.empty()) {
+      put_empty(*http, url + "/upload/storage/v1/b/" + name + "/o", key);
+    }
+  }
   std::shared_ptr<Store> store =
       open_gcs_store(name, settings_at(url), std::move(http));
   for (const auto& [key, bytes] : objects) {
+    if (bytes.empty()) continue;
     EXPECT_TRUE(store->write(key, leat::as_bytes(bytes), {})) << key;
   }
   return store;
@@ -76,8 +101,13 @@ std::shared_ptr<Store> conforming_store(const Objects& objects) {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Gcs, StoreConformanceTest,
-                         conforming({.open = &conforming_store}));
+// gcp-storage-emulator serves one connection at a time, and resets those that
+// find five waiting.
+INSTANTIATE_TEST_SUITE_P(
+    Gcs, StoreConformanceTest,
+    conforming({.open = &conforming_store,
+                .most_reads = std::getenv("LEAT_TEST_GCS") == nullptr ? 64u
+                                                                      : 4u}));
 
 class GcsStoreTest : public ::testing::Test {
  protected:

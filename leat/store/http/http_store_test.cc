@@ -1,7 +1,15 @@
+// The driver against a web server: one of our own, or the one that
+// LEAT_TEST_HTTP names ("http://127.0.0.1:8080"), which serves the folder
+// LEAT_TEST_HTTP_FOLDER.
+
 #include "leat/store/http/http_store.h"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 
@@ -35,19 +43,47 @@ Result<std::string> read(const ScriptedServer::Answer& answer,
   return bytes;
 }
 
+/// A store over a new folder of the web server that is at `url`.
+std::shared_ptr<Store> on_web_server(const std::string& url,
+                                     const Objects& objects) {
+  static int opened = 0;
+  const std::string name = "conformance-" + std::to_string(::getpid()) + "-" +
+                           std::to_string(opened++);
+  const char* const served = std::getenv("LEAT_TEST_HTTP_FOLDER");
+  if (served == nullptr) {
+    ADD_FAILURE() << "LEAT_TEST_HTTP_FOLDER does not say what it serves";
+    return nullptr;
+  }
+  const auto folder = std::filesystem::path(served) / name;
+  std::filesystem::create_directories(folder);
+  for (const auto& [key, bytes] : objects) {
+    std::filesystem::create_directories((folder / key).parent_path());
+    std::ofstream file(folder / key, std::ios::binary);
+    file << bytes;
+    EXPECT_TRUE(file.flush()) << folder / key;
+  }
+  auto store = open_http_store(url + "/" + name, open_http_client({}, nullptr));
+  EXPECT_TRUE(store) << store.error().message();
+  return *std::move(store);
+}
+
+std::shared_ptr<Store> conforming_store(const Objects& objects) {
+  if (const char* const url = std::getenv("LEAT_TEST_HTTP")) {
+    return on_web_server(url, objects);
+  }
+  auto server = std::make_shared<ScriptedServer>(serve_objects(objects));
+  auto store = store_on(*server);
+  return owning(std::move(server), std::move(store));
+}
+
 ScriptedServer::Answer always(const ServerReply& reply) {
   return [reply](const ServerRequest&) { return reply; };
 }
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(
-    Http, StoreConformanceTest,
-    conforming({.open = [](const Objects& objects) -> std::shared_ptr<Store> {
-      auto server = std::make_shared<ScriptedServer>(serve_objects(objects));
-      auto store = store_on(*server);
-      return owning(std::move(server), std::move(store));
-    }}));
+INSTANTIATE_TEST_SUITE_P(Http, StoreConformanceTest,
+                         conforming({.open = &conforming_store}));
 
 TEST(HttpStoreTest, TakesAWholeObjectOnlyWhereTheWholeWasAskedFor) {
   const auto ignores_ranges = always({.status = 200, .body = "0123456789"});
