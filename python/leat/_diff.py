@@ -67,7 +67,7 @@ def differences(before: Dataset, after: Dataset) -> dict[str, list[str]]:
             f"{before.url} has the fields {', '.join(before.fields)}, and {after.url} has {', '.join(after.fields)}: "
             "nobody can tell whether a sample is the same"
         )
-    old, new = _told(before), _told(after)
+    old, new = told_of(before), told_of(after)
     return {
         "added": [key for key in new if key not in old],
         "removed": [key for key in old if key not in new],
@@ -75,7 +75,7 @@ def differences(before: Dataset, after: Dataset) -> dict[str, list[str]]:
     }
 
 
-def _told(dataset: Dataset) -> Mapping[str, tuple[Any, ...]]:
+def told_of(dataset: Dataset) -> Mapping[str, tuple[Any, ...]]:
     """All that the catalogue tells of each sample, by its key."""
     columns: list[Any] = []
     for name, kind in dataset.fields.items():

@@ -38,15 +38,30 @@ class Flow:
     """Each has `do`, its kind."""
     state: str
     """The place of its notes: a folder or a prefix."""
+    chosen: str = ""
+    """The URL of the list of samples that a round of a watch is about; empty: all of them."""
 
     @property
     def digest(self) -> str:
         """Identifies all that decides what is done; the place of the notes does not."""
-        said = json.dumps([self.source, self.store, self.steps], sort_keys=True)
-        return hashlib.sha256(said.encode()).hexdigest()
+        said = [self.source, self.store, self.steps, *filter(None, [self.chosen])]
+        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
     def dataset(self) -> Any:
-        """Opens the source."""
+        """Opens the source.
+
+        Raises:
+            leat.InvalidArgument: a sample that was chosen is not there any more, or not as it was.
+        """
+        dataset = self.listed()
+        if not self.chosen:
+            return dataset
+        from leat._prepare._rounds import chosen_of
+
+        return chosen_of(dataset, self.chosen, self.store)
+
+    def listed(self) -> Any:
+        """The source, all of it."""
         from leat._commands import source_of
 
         given = argparse.Namespace(
@@ -60,15 +75,15 @@ class Flow:
         return {**self.store, "endpoint_url": step["endpoint_url"]} if "endpoint_url" in step else self.store
 
 
-def read(path: str) -> Flow:
-    """Reads a flow.
+def read(path: str, text: str | None = None) -> Flow:
+    """Reads a flow; `text`: what the file will say where it will be read.
 
     Raises:
         leat.InvalidArgument: it is no TOML, or says something that is not known; names it.
         OSError: it cannot be read.
     """
     try:
-        told = _toml().loads(pathlib.Path(path).read_text(encoding="utf-8"))
+        told = _toml().loads(pathlib.Path(path).read_text(encoding="utf-8") if text is None else text)
     except ValueError as error:  # Also what is no UTF-8.
         raise InvalidArgument(f"{path}: {error}") from None
     for name in told:

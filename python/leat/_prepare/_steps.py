@@ -1,7 +1,7 @@
 """The kinds of steps: the units of each, how one is done, and what ends the step.
 
-A step has `units()`, those that are not done yet and the number of all; `do(unit)`, in any process,
-which leaves a note; and `end()`, after all of them, which gives what the manifest says of it.
+A step has `count()`, the number of its units; `missing()`, those that are not done; `do(unit)`, in any
+process, which leaves a note; and `end()`, after all of them, which gives what the manifest says of it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import subprocess
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from leat import _native
+from leat import _native, errors
 from leat._manifest import is_local, local_folder
 from leat._prepare._flow import Flow
 from leat._prepare._state import State
@@ -38,6 +39,8 @@ class Step(ABC):
         self.flow, self.state, self.number = flow, state, number
         self.given: Mapping[str, Any] = flow.steps[number]
         self.name = f"{number + 1}-{self.given['do']}"
+        self.end_name = f"{self.name}/end"
+        """The name of the note that the step has ended, which says what the manifest says."""
 
     @cached_property
     def dataset(self) -> Any:
@@ -61,12 +64,19 @@ class Step(ABC):
         """The name of a unit's note."""
         return f"{self.name}/{unit:06d}"
 
-    def units(self) -> tuple[list[int], int]:
-        """The units without a note, and the number of all."""
-        count = self.count()
+    def missing(self) -> list[int]:
+        """The units that are not done, each looked at."""
         with ThreadPoolExecutor(_LOOKERS, "leat-prepare") as pool:
-            found = list(pool.map(lambda unit: self.state.note(self.note_of(unit)), range(count)))
-        return [unit for unit, told in enumerate(found) if told is None], count
+            is_done = list(pool.map(self.is_done, range(self.count())))
+        return [unit for unit, has_note in enumerate(is_done) if not has_note]
+
+    def is_done(self, unit: int) -> bool:
+        """Whether a unit has a note that holds."""
+        return self.state.note(self.note_of(unit)) is not None
+
+    def noted(self) -> set[int]:
+        """The units that have a note, by one listing."""
+        return {int(name) for name in self.state.names(f"{self.name}/") if name.isdecimal()}
 
     def count(self) -> int:
         """The number of units."""
@@ -187,10 +197,17 @@ class Pack(Step):
     def count(self) -> int:
         return len(self._plan.ranges)
 
-    def units(self) -> tuple[list[int], int]:
+    def missing(self) -> list[int]:
         _write.begin(self._plan, self._place)
-        found = _write.found(self._plan, self._place)
-        return [number for number in range(self.count()) if number not in found], self.count()
+        return super().missing()
+
+    def is_done(self, unit: int) -> bool:
+        return _write.found_one(self._plan, self._place, unit) is not None
+
+    def noted(self) -> set[int]:
+        numbers = {f"{FORMATS[self._plan.format].name_of(number)}.json": number for number in range(self.count())}
+        there = self.state.listed(_write.notes_of(self.given["dest"]), self.flow.store_of(self.given))
+        return {numbers[name] for name in there if name in numbers}
 
     def do(self, unit: int) -> None:
         _write.write_one(self._plan, self._place, unit)
@@ -226,3 +243,30 @@ _KINDS: Mapping[str, type[Step]] = {"index": Index, "verify": Verify, "pack": Pa
 def step_of(flow: Flow, state: State, number: int) -> Step:
     """The step with this number, from 0."""
     return _KINDS[flow.steps[number]["do"]](flow, state, number)
+
+
+_AGAIN = (errors.Unavailable, errors.Throttled, errors.DeadlineExceeded)
+"""Errors after which another try may succeed."""
+
+
+def do(flow: Flow, state: State, steps: dict[int, Step], asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Does the unit of the step that is asked for; `steps` keeps what this process knows of each step.
+
+    Returns:
+        Nothing, or the `error`, its `kind`, and whether to try `again`.
+    """
+    number, unit = asked["step"], asked["unit"]
+    begun = time.monotonic()
+    try:
+        if number not in steps:
+            steps[number] = step_of(flow, state, number)
+        step = steps[number]
+        state.log("begin", step=step.name, unit=unit)
+        step.do(unit)
+        state.log("done", step=step.name, unit=unit, seconds=round(time.monotonic() - begun, 3))
+    except (Error, OSError) as error:
+        kind = type(error).__name__ if isinstance(error, Error) else "Error"
+        return {"error": str(error), "kind": kind, "again": isinstance(error, _AGAIN)}
+    except Exception as error:  # A bug of ours, or of a library: it must not look as if the process had died.
+        return {"error": f"{type(error).__name__}: {error}", "kind": "Internal", "again": False}
+    return {}

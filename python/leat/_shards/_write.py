@@ -87,6 +87,8 @@ def begin(plan: Plan, place: Any) -> None:
         leat.InvalidArgument: it has shards of another plan.
     """
     form = FORMATS[plan.format]
+    # Another call may write its plan, and shards of it, meanwhile.
+    strange = [name for name in (form.name_of(0), "index.json") if place.size(name) is not None]
     if place.size(f"{_FOLDER}/plan") is not None:
         before = place.read(f"{_FOLDER}/plan", _MOST_NOTE_BYTES).decode(errors="replace").strip()
         if before != plan.digest:
@@ -95,31 +97,35 @@ def begin(plan: Plan, place: Any) -> None:
                 "wrote them"
             )
         return
-    for name in (form.name_of(0), "index.json"):
-        if place.size(name) is not None:
-            raise InvalidArgument(f"{place.url_of(name)} is there, and leat pack did not write it: give an empty place")
+    if strange:
+        raise InvalidArgument(f"{place.url_of(strange[0])} is there, and leat pack did not write it: give an empty place")
     place.write(f"{_FOLDER}/plan", plan.digest.encode())
+
+
+def notes_of(dest: str) -> str:
+    """The URL of the notes."""
+    return f"{dest.rstrip('/')}/{_FOLDER}"
 
 
 def found(plan: Plan, place: Any) -> dict[int, dict[str, Any]]:
     """The notes of the shards that are there, by number."""
-    form = FORMATS[plan.format]
-
-    def look(number: int) -> dict[str, Any] | None:
-        name = form.name_of(number)
-        note = f"{_FOLDER}/{name}.json"
-        if place.size(note) is None:
-            return None
-        try:
-            told = json.loads(place.read(note, _MOST_NOTE_BYTES))
-        except ValueError:
-            return None
-        is_whole = isinstance(told, dict) and told.get("plan") == plan.digest and place.size(name) == told.get("bytes")
-        return told if is_whole else None
-
     with ThreadPoolExecutor(16, "leat-pack") as pool:
-        looked = pool.map(look, range(len(plan.ranges)))
+        looked = pool.map(lambda number: found_one(plan, place, number), range(len(plan.ranges)))
         return {number: told for number, told in enumerate(looked) if told is not None}
+
+
+def found_one(plan: Plan, place: Any, number: int) -> dict[str, Any] | None:
+    """The note of a shard that is there."""
+    name = FORMATS[plan.format].name_of(number)
+    note = f"{_FOLDER}/{name}.json"
+    if place.size(note) is None:
+        return None
+    try:
+        told = json.loads(place.read(note, _MOST_NOTE_BYTES))
+    except ValueError:
+        return None
+    is_whole = isinstance(told, dict) and told.get("plan") == plan.digest and place.size(name) == told.get("bytes")
+    return told if is_whole else None
 
 
 def _shards(plan: Plan, done: Mapping[int, Any]) -> Iterator[tuple[int, bytes]]:

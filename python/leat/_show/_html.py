@@ -22,7 +22,7 @@ _LABEL = 12  # Pixels.
 _MOST_GROUPS_LISTED = 60
 _MOST_LABELS_LISTED = 12
 _HIDDEN = ("Cc", "Cf", "Cs")
-_SHEET = pathlib.Path(__file__).parent / "show.css"
+SHEET = pathlib.Path(__file__).parent / "show.css"
 
 
 @dataclass
@@ -87,7 +87,7 @@ def page(head: Head, groups: Sequence[Group], cards: Mapping[int, Card]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">', '<meta name="referrer" content="no-referrer">',
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">', '<link rel="icon" href="data:,">',
-        f"<title>Samples of {text(head.title)}</title>", f"<style>\n{_SHEET.read_text(encoding='utf-8')}</style>",
+        f"<title>Samples of {text(head.title)}</title>", f"<style>\n{SHEET.read_text(encoding='utf-8')}</style>",
         "</head>", "<body>", _top(head, has_masks, has_boxes), "<main>", _list_of(groups, head), *body, cut, "</main>",
         "</body>", "</html>", "",
     ])  # fmt: skip

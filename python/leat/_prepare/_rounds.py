@@ -1,0 +1,116 @@
+"""The rounds of a watch: which samples each is about, noted so that a sample is in one round and no other."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from leat import _native
+from leat._diff import told_of
+from leat._prepare._flow import Flow
+from leat._prepare._state import ALL, State
+from leat._shards._row import kind_of
+from leat._storage import checked_storage, native_storage
+from leat.errors import Corrupt, InvalidArgument
+
+_MOST_LIST_BYTES = 1 << 30
+
+Rows = Mapping[str, str]
+"""By the key of a sample: a hash of all that the catalogue tells of it."""
+
+
+def rows_of(dataset: Any) -> Rows:
+    """All samples."""
+    return {key: _hash(row) for key, row in told_of(dataset).items()}
+
+
+def chosen_of(dataset: Any, url: str, store: Mapping[str, Any]) -> Any:
+    """The samples of a dataset that a list names.
+
+    Raises:
+        leat.InvalidArgument: one is not there, or not as it was.
+        leat.Corrupt: the list is none.
+    """
+    options: Any = store
+    try:
+        wanted = json.loads(_native.read_url(url, native_storage(checked_storage(options)), _MOST_LIST_BYTES))["rows"]
+    except (ValueError, KeyError, TypeError):
+        raise Corrupt(f"{url} is no list of samples") from None
+    chosen = dataset.select([number for number in range(len(dataset)) if dataset.key(number) in wanted])
+    found = rows_of(chosen)
+    for key, row in wanted.items():
+        if found.get(key) != row:
+            how = "is gone" if key not in found else "was changed"
+            raise InvalidArgument(f"{dataset.url}: {key} {how} before its round was done; put it back as it was")
+    return chosen
+
+
+class Rounds:
+    """The rounds of a flow there have been."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        # A call that does the whole flow writes to other places, and is refused this state.
+        self._state = State(dataclasses.replace(flow, chosen="rounds"))
+        self._state.claim()
+        self.count = 0
+        self.rows: dict[str, str] = {}
+        """The samples of all of them."""
+        self._last: dict[str, Any] = {}
+
+    def read(self) -> Iterator[Flow]:
+        """The flows of the rounds that were not known yet."""
+        while (told := self._state.note(f"rounds/{self.count + 1:06d}")) is not None:
+            listed = self._state.note(f"rounds/{told.get('digest')}{ALL}")
+            if listed is None or not isinstance(listed.get("rows"), dict):
+                raise Corrupt(f"{self._state.url_of(f'rounds/{self.count + 1:06d}')} has no list of samples")
+            self.count += 1
+            self.rows.update(listed["rows"])
+            self._last = told
+            yield self._flow_of(self.count, str(told["digest"]))
+
+    def add(self, dataset: Any, rows: Rows) -> bool:
+        """Makes a round of new samples; false: another call has made one meanwhile.
+
+        Raises:
+            leat.InvalidArgument: the fields are others than before, or labels have other meanings.
+        """
+        classes, fields = dataset.classes, _fields_of(dataset, rows)
+        before = self._last
+        if before and (before["fields"] != fields or classes[: len(before["classes"])] != before["classes"]):
+            raise InvalidArgument(
+                f"{dataset.url} had the classes {before['classes']} and fields {before['fields']} in round {self.count}, "
+                f"and has {classes} and {fields} now: fields and labels of earlier rounds would mean something else. Give "
+                "a new state = and new places to write to"
+            )
+        digest = hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()[:32]
+        self._state.write(f"rounds/{digest}{ALL}", {"rows": dict(rows)})
+        told = {"digest": digest, "samples": len(rows), "classes": classes, "fields": fields}
+        return self._state.create(f"rounds/{self.count + 1:06d}", told)
+
+    def _flow_of(self, number: int, digest: str) -> Flow:
+        """The round's flow, whose shards and notes have a place of their own."""
+        name = f"{number:06d}"
+        steps = [{**step, "dest": f"{step['dest'].rstrip('/')}/round-{name}"} if step["do"] == "pack" else step
+                 for step in self._flow.steps]  # fmt: skip
+        state = self._flow.state.rstrip("/")
+        return dataclasses.replace(
+            self._flow, steps=tuple(steps), state=f"{state}/rounds/{name}", chosen=f"{state}/rounds/{digest}{ALL}.json"
+        )
+
+
+def _fields_of(dataset: Any, rows: Rows) -> dict[str, str]:
+    """The kind of each field; of bytes, the usual ending of such a file, which shards call the field by."""
+    first = dataset[next(number for number in range(len(dataset)) if dataset.key(number) in rows)]
+    return {
+        name: kind_of(first[name] or b"") if kind == "bytes" and isinstance(first[name], (bytes, type(None))) else kind
+        for name, kind in dataset.fields.items()
+    }
+
+
+def _hash(row: Any) -> str:
+    said = json.dumps(row, default=lambda value: value.item())
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
