@@ -1,4 +1,4 @@
-"""What sound and video share: samples are parts of files, found by their headers; the rows of a catalogue."""
+"""The common part of sound and video: files, by their headers, as rows of a catalogue whose samples are parts of them."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Run(NamedTuple):
     colour: list[int]
     clips: int
     frames: int
-    """Of a clip."""
+    """Those of a clip."""
     height: int
     width: int
     is_scaled: bool
@@ -43,7 +43,7 @@ class Run(NamedTuple):
     wanted: str
     """`packed`: for each picture of the clips, the number of its packet; or, in clusters, when it is shown."""
     number: int
-    """Of the track in clusters."""
+    """That of the track in clusters."""
 
     @property
     def shape(self) -> tuple[int, int, int, int, int]:

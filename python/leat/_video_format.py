@@ -18,7 +18,7 @@ UNKNOWN_COLOUR = (2, 2, 2, 0)
 
 
 class Colour(NamedTuple):
-    """What a container says of it, in the numbers of ITU-T H.273."""
+    """As a container says it, in the numbers of ITU-T H.273."""
 
     primaries: int
     transfer: int
@@ -71,7 +71,7 @@ class Cues:
 
     times: np.ndarray
     offsets: np.ndarray
-    """Of the clusters that have them; one more: the end of the last."""
+    """Those of the clusters that have them, and one more: the end of the last."""
     track: int
 
 

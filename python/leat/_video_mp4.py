@@ -257,7 +257,7 @@ def _sizes(stbl: Box) -> np.ndarray:
 
 
 def _offsets(stbl: Box, sizes: np.ndarray) -> np.ndarray:
-    """Where each picture lies: pictures lie in chunks, one after the other."""
+    """The place of each picture: pictures lie in chunks, one after the other."""
     object = stbl.object
     stco = stbl.find(b"stco")
     if stco is not None:

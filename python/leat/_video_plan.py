@@ -122,7 +122,7 @@ def _ticks(movie: Movie, fps: float, places: np.ndarray) -> np.ndarray:
 
 
 class _ByPacket:
-    """Of a file whose index has each picture. An extent is one of packets."""
+    """The clips of a file whose index has each picture. An extent is one of packets."""
 
     def __init__(self, movie: Movie, packets: Packets, cut: Cut) -> None:
         self._movie, self._packets = movie, packets
@@ -170,7 +170,7 @@ class _ByPacket:
 
 
 class _ByTime:
-    """Of a WebM file of which the cues are known. An extent is one of bytes."""
+    """The clips of a WebM file whose cues are known. An extent is one of bytes."""
 
     def __init__(self, movie: Movie, cues: Cues, cut: Cut) -> None:
         self._movie, self._cues, self._fps = movie, cues, cut.fps or 1.0

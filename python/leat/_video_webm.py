@@ -15,7 +15,7 @@ from leat.errors import InvalidArgument
 
 MAGIC = b"\x1aE\xdf\xa3"
 _SCAN_BYTES = 8 << 20
-"""What is read at a time to find all blocks."""
+"""This is read at a time to find all blocks."""
 _MOST_INDEX_BYTES = 256 << 20
 _MOST_PICTURES = 1 << 24
 _CODECS = {
@@ -40,7 +40,7 @@ CUE_POINT, CUE_TIME, CUE_PLACES, CUE_TRACK, CUE_CLUSTER = 0xBB, 0xB3, 0xB7, 0xF7
 class Element(NamedTuple):
     id: int
     begin: int
-    """Of what it holds."""
+    """The place of its content."""
     end: Union[int, None]
     """None: unknown to its writer."""
 
@@ -101,7 +101,7 @@ class Tree:
 
 
 class _Top(NamedTuple):
-    """What stands at the begin of a file, and where the rest is."""
+    """The elements at the begin of a file, and the places of the others."""
 
     segment: int
     end: int
@@ -265,7 +265,7 @@ def blocks_of(object: Object, head: Head, at: int, end: int, track: int, codec: 
     while at < end:
         each = element_at(object, head, at)
         if each.id == CLUSTER:
-            # What it holds follows, whether it says how long it is or not.
+            # Its content follows, whether it says how long it is or not.
             at, base, is_inside = each.begin, None, True
             continue
         if not is_inside:
@@ -328,7 +328,7 @@ def _add(
 
 
 def clip_end(cues: Cues, time: int) -> int:
-    """Where the pictures end that are shown up to a time."""
+    """The end of the pictures that are shown up to a time."""
     later = int(np.searchsorted(cues.times, time, "right"))
     at = int(cues.offsets[max(later - 1, 0)])
     # Several keyframes may lie in a cluster.

@@ -151,7 +151,7 @@ def test_times_that_vary(folder, name):
 
 
 def boxes(data: bytes, *path: bytes) -> int:
-    """Where the content of a box begins."""
+    """The place of the content of a box."""
     at, end = 0, len(data)
     for kind in path:
         while data[at + 4 : at + 8] != kind:
@@ -221,7 +221,7 @@ def test_labels_of_folders(folder):
 
 
 def groups(path: pathlib.Path) -> list[tuple[float, float, int]]:
-    """Of each group of pictures, when it begins and ends, and its bytes."""
+    """Groups of pictures: when each begins and ends, and its bytes."""
     with av.open(str(path)) as file:
         found = [(float(each.pts * each.time_base), each.size, each.is_keyframe) for each in file.demux(video=0) if each.size]
     made: list[list] = []
