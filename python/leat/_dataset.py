@@ -1211,7 +1211,7 @@ def _rows_made(
     refresh: str,
     store: StorageOptions,
 ) -> Any:
-    """The engine's dataset of rows that `make` gives, of objects that `derive` makes. It is kept under what is `said`."""
+    """The engine's dataset of rows that `make` gives, whose objects `derive` makes. It is kept under what is `said`."""
     options = native_storage(store)
     options.derive_with(derive)
     return _native.Dataset.from_rows_made(

@@ -1,4 +1,4 @@
-"""The common part of sound and video: files, by their headers, as rows of a catalogue whose samples are parts of them."""
+"""The common part of sound and video: parts of files, found by their headers, as rows of a catalogue."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Files:
     def open_each(
         self, open: Callable[[Object], Opened], what: str, is_stopped: Callable[[], bool]
     ) -> list[Opened]:
-        """What `open` gives for each file, many at a time."""
+        """The results of `open` for all files, many at a time."""
         told = time.monotonic()
         found: list[Opened] = []
         with ThreadPoolExecutor(_MOST_THREADS, f"leat-{what}") as pool:

@@ -42,15 +42,17 @@ def check(choice: Choice) -> Choice:
     ):
         raise InvalidArgument(f"fps={fps!r}; it is a number of pictures a second, such as fps=8")
     size = choice.size
-    if size is not None and not (
-        isinstance(size, (tuple, list)) and len(size) == 2 and all(_is_whole(side) and 1 <= side <= MOST_SIDE for side in size)
-    ):
+    if size is not None and not (isinstance(size, (tuple, list)) and len(size) == 2 and all(map(_is_side, size))):
         raise InvalidArgument(f"size={size!r}; it is a height and a width, such as size=(224, 224)")
     return choice._replace(size=None if size is None else list(size))
 
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_side(value: Any) -> bool:
+    return _is_whole(value) and 1 <= value <= MOST_SIDE
 
 
 class Files:

@@ -99,8 +99,8 @@ def check_track(object: Object, track: Track) -> Track:
 
 def refuse_codec(object: Object, name: str) -> InvalidArgument:
     return InvalidArgument(
-        f"{object.key}: its pictures are stored as {name!r}, and Leat reads {', '.join(CODECS.values())}; write it anew "
-        "as one of these, such as with ffmpeg -i"
+        f"{object.key}: its pictures are stored as {name!r}, and Leat reads {', '.join(CODECS.values())}; write it "
+        "anew as one of these, such as with ffmpeg -i"
     )
 
 

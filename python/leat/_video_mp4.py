@@ -147,8 +147,8 @@ def _turns(moov: Box, trak: Box) -> int:
     turns = _TURNS.get(own)
     if turns is None or whole != (1, 0, 0, 1):
         raise InvalidArgument(
-            f"{trak.object.key}: it is shown mirrored, or turned by other than a quarter, half or three quarters, which "
-            "Leat does not do; write it anew with ffmpeg -i"
+            f"{trak.object.key}: it is shown mirrored, or turned by other than quarters, which Leat does not do; write "
+            "it anew with ffmpeg -i"
         )
     return turns
 

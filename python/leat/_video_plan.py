@@ -44,8 +44,7 @@ def segments_of(movie: Movie, cut: Cut) -> Segments:
     Raises:
         leat.InvalidArgument: a clip is too long to be held.
     """
-    plan: Union[_ByPacket, _ByTime]
-    plan = _ByPacket(movie, movie.places, cut) if isinstance(movie.places, Packets) else _ByTime(movie, movie.places, cut)
+    plan = plan_of(movie, cut)
     span = (cut.frames - 1) * cut.step + 1
     count = (plan.pictures - span) // cut.stride + 1 if plan.pictures >= span else 0
     firsts = np.arange(count, dtype=np.int64) * cut.stride
@@ -71,11 +70,17 @@ def segments_of(movie: Movie, cut: Cut) -> Segments:
     return made
 
 
+def plan_of(movie: Movie, cut: Cut) -> Union[_ByPacket, _ByTime]:
+    if isinstance(movie.places, Packets):
+        return _ByPacket(movie, movie.places, cut)
+    return _ByTime(movie, movie.places, cut)
+
+
 def _check_size(movie: Movie, size: int, how: str, cut: Cut) -> None:
     if size > _MOST_WHOLE_BYTES:
         raise InvalidArgument(
-            f"{movie.object.key}: a clip of {cut.frames} frames has {size / 2**30:.1f} GiB {how}, and is held whole; give "
-            "fewer frames=, or a smaller size="
+            f"{movie.object.key}: a clip of {cut.frames} frames has {size / 2**30:.1f} GiB {how}, and is held whole; "
+            "give fewer frames=, or a smaller size="
         )
 
 

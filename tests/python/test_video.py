@@ -389,8 +389,7 @@ def parsed(data: bytes, name: str, fps=None, frames: int = 4) -> list[bytes]:
     """All clips of a file, without a store."""
     cut = _video_plan.Cut(frames=frames, fps=fps, step=1, stride=frames, sides=None, is_drawn=True)
     movie = _video_format.movie_of(object_of(data, name), fps is not None)
-    by_packet = isinstance(movie.places, _video_format.Packets)
-    plan = (_video_plan._ByPacket if by_packet else _video_plan._ByTime)(movie, movie.places, cut)
+    plan = _video_plan.plan_of(movie, cut)
     found = []
     for first in range(0, plan.pictures - frames + 1, frames):
         run, ranges = plan.run(cut, first, 1)
