@@ -45,7 +45,7 @@ def write(path: pathlib.Path, kind: str, seconds: int, seed: int) -> None:
     codec, options = CODECS[kind]
     rng = np.random.default_rng(seed)
     ground = np.kron(rng.integers(0, 256, (HEIGHT // 20, 2 * WIDTH // 20, 3)), np.ones((20, 20, 1))).astype(np.uint8)
-    noise = rng.integers(0, 12, (HEIGHT, 2 * WIDTH, 3), dtype=np.uint8)
+    noise = np.kron(rng.integers(0, 30, (HEIGHT // 2, WIDTH, 3)), np.ones((2, 2, 1))).astype(np.uint8)
     with av.open(str(path), "w") as out:
         stream = out.add_stream(codec, rate=RATE, options=options)
         stream.width, stream.height, stream.pix_fmt, stream.gop_size = WIDTH, HEIGHT, "yuv420p", GROUP

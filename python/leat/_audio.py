@@ -98,6 +98,10 @@ class Files:
             return None
         return 1 if self._cut.is_mono else self._first.channels, self._cut.frames
 
+    @property
+    def digest(self) -> str:
+        return self._files.digest
+
     def rows(self, is_stopped: Callable[[], bool]) -> Table:
         """As `_native.Dataset.from_rows_made` takes them."""
         found = self._files.open_each(self._open, "audio", is_stopped)

@@ -726,7 +726,7 @@ class Dataset:
         store = checked_storage(storage_options)
         objects = _native.Dataset(_sources(url), native_storage(store), refresh, None, ([], [], _audio.EXTENSIONS))
         files = _audio.Files(objects, chosen)
-        said = [_audio.VERSION, objects.digest, *chosen]
+        said = [_audio.VERSION, files.digest, *chosen]
         native = _rows_made("audio", said, objects.places, files.rows, _audio_decode.derive, refresh, store)
         dtypes = {"audio": Rows(files.dtype, is_ragged=files.shape is None, shape=files.shape)}
         given = _recipe.options_said(**{**chosen._asdict(), "storage_options": store or None})
@@ -785,7 +785,7 @@ class Dataset:
         store = checked_storage(storage_options)
         objects = _native.Dataset(_sources(url), native_storage(store), refresh, None, ([], [], _video.EXTENSIONS))
         files = _video.Files(objects, chosen)
-        said = [_video.VERSION, objects.digest, *chosen]
+        said = [_video.VERSION, files.digest, *chosen]
         native = _rows_made("video", said, objects.places, files.rows, _video_decode.derive, refresh, store)
         dtypes = {"video": Rows(np.dtype(np.uint8), is_ragged=False, shape=files.shape)}
         given = _recipe.options_said(**{**chosen._asdict(), "storage_options": store or None})

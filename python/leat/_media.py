@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -13,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from leat import _native
-from leat._array_stored import Object
+from leat._array_stored import Object, digest_of, objects_of
 from leat.errors import Cancelled, Corrupt, InvalidArgument
 
 _log = logging.getLogger("leat")
@@ -86,11 +85,9 @@ class Files:
 
     def __init__(self, native: Any) -> None:
         self.url = native.url
-        reader = _native.SampleReader(native)
-        self.objects = [
-            Object(native.key(number), size, reader.etag(0, number), functools.partial(reader.read_part, 0, number))
-            for number, size in enumerate(native.column("data").tolist())
-        ]
+        self.objects = objects_of(native)
+        self.digest = f"{native.digest} {digest_of(self.objects)}"
+        """Another one if any file was written anew."""
         has_labels = "label" in native.fields
         self._labels = native.column("label") if has_labels else None
         self._classes = native.classes if has_labels else []

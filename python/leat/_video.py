@@ -87,6 +87,10 @@ class Files:
         height, width = self._first.track.sides if self._first else self._cut.sides or (0, 0)
         return self._cut.frames, height, width, 3
 
+    @property
+    def digest(self) -> str:
+        return self._files.digest
+
     def rows(self, is_stopped: Callable[[], bool]) -> Table:
         """As `_native.Dataset.from_rows_made` takes them."""
         found = self._files.open_each(self._open, "video", is_stopped)

@@ -20,6 +20,8 @@ _MOST_MADE_BYTES = 64 << 20
 _MOST_WHOLE_BYTES = 1 << 30
 """A clip is held whole, as it is stored and as it is made."""
 _MOST_PICTURES = 1 << 24
+_SHORT_GAP_BYTES = 64 << 10
+"""Sound between pictures is read, as long as it is no more than they are: a request for each would cost more."""
 
 Ranges = list[tuple[int, int]]
 
@@ -215,16 +217,18 @@ def covers(packets: Packets) -> np.ndarray:
 
 
 def _ranges(offsets: np.ndarray, sizes: np.ndarray) -> tuple[Ranges, np.ndarray]:
-    """The ranges that are read for some packets, and the place of each in what is read. Short gaps are read too, as far
-    as all together are no more than a part of what is wanted."""
+    """The ranges that are read for some packets, and the place of each in what is read. Gaps are read too, as far as all
+    together are no more than a part of what is wanted."""
     order = np.argsort(offsets, kind="stable")
     begins = offsets[order]
     ends = np.maximum.accumulate(begins + sizes[order])
     gaps = np.maximum(begins[1:] - ends[:-1], 0)
     by_length = np.argsort(gaps, kind="stable")
-    is_read = np.cumsum(gaps[by_length]) <= MOST_IN_VAIN * sizes.sum()
+    lengths, in_vain = gaps[by_length], np.cumsum(gaps[by_length])
+    is_read = (lengths <= GAP_BYTES) & (in_vain <= MOST_IN_VAIN * sizes.sum())
+    is_read |= (lengths <= _SHORT_GAP_BYTES) & (in_vain <= sizes.sum())
     is_cut = np.ones(len(gaps), bool)
-    is_cut[by_length[is_read & (gaps[by_length] <= GAP_BYTES)]] = False
+    is_cut[by_length[is_read]] = False
     firsts = np.append(0, np.flatnonzero(is_cut) + 1)
     range_begins = begins[firsts]
     lengths = ends[np.append(firsts[1:] - 1, len(ends) - 1)] - range_begins
