@@ -33,8 +33,9 @@ class Choice(NamedTuple):
 
 def check(choice: Choice) -> Choice:
     """Raises `leat.InvalidArgument` if it cannot be."""
-    for name, value in (("frames", choice.frames), ("step", choice.step), ("stride", choice.stride)):
-        if (name, value) != ("stride", None) and not (_is_whole(value) and 1 <= value <= _MOST_FRAMES):
+    stride = choice.step if choice.stride is None else choice.stride
+    for name, value in (("frames", choice.frames), ("step", choice.step), ("stride", stride)):
+        if not (_is_whole(value) and 1 <= value <= _MOST_FRAMES):
             raise InvalidArgument(f"{name}={value!r}; it is a whole number from 1, such as {name}=16")
     fps = choice.fps
     if fps is not None and not (

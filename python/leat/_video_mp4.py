@@ -20,7 +20,7 @@ _CODECS = {
     b"avc1": "h264", b"avc3": "h264", b"hvc1": "hevc", b"hev1": "hevc", b"vp08": "vp8", b"vp09": "vp9",
     b"av01": "libdav1d", b"mp4v": "mpeg4",
 }  # fmt: skip
-_TURNS = {(1, 0, 0, 1): 0, (0, -1, 1, 0): 1, (-1, 0, 0, -1): 2, (0, 1, -1, 0): 3}
+_TURNS: dict[tuple[float, float, float, float], int] = {(1, 0, 0, 1): 0, (0, -1, 1, 0): 1, (-1, 0, 0, -1): 2, (0, 1, -1, 0): 3}
 """Matrices (a, b, c, d), and the quarter turns to the left that each is."""
 _MPEG4_VISUAL = 0x20
 
@@ -32,33 +32,33 @@ class Box(NamedTuple):
     kind: bytes
     data: memoryview
 
-    def bytes(self, at: int, length: int) -> memoryview:
+    def part(self, at: int, length: int) -> memoryview:
         """Raises `leat.Corrupt` if it has not as many."""
         if at + length > len(self.data):
             raise damaged(self.object, f"its box {_text(self.kind)} has {len(self.data)} bytes")
         return self.data[at : at + length]
 
     def number(self, at: int, length: int = 4) -> int:
-        return int.from_bytes(self.bytes(at, length), "big")
+        return int.from_bytes(self.part(at, length), "big")
 
     def table(self, at: int, count: int, dtype: str, columns: int = 1) -> np.ndarray:
         """Numbers: (count, columns), or (count,) of one column."""
         if count > _MOST_PICTURES:
             raise damaged(self.object, f"its box {_text(self.kind)} says {count} entries")
-        data = self.bytes(at, count * columns * np.dtype(dtype).itemsize)
+        data = self.part(at, count * columns * np.dtype(dtype).itemsize)
         found = np.frombuffer(data, dtype).astype(np.int64)
         return found if columns == 1 else found.reshape(count, columns)
 
     def boxes(self, at: int = 0) -> Iterator[Box]:
         while at + 8 <= len(self.data):
-            size, kind, head = self.number(at), bytes(self.bytes(at + 4, 4)), 8
+            size, kind, head = self.number(at), bytes(self.part(at + 4, 4)), 8
             if size == 1:
                 size, head = self.number(at + 8, 8), 16
             elif size == 0:
                 size = len(self.data) - at
             if size < head:
                 raise damaged(self.object, f"its box {_text(kind)} has {size} bytes")
-            yield Box(self.object, kind, self.bytes(at + head, size - head))
+            yield Box(self.object, kind, self.part(at + head, size - head))
             at += size
 
     def find(self, *path: bytes) -> Union[Box, None]:
@@ -128,7 +128,7 @@ def _moov(object: Object, head: Head) -> Box:
 
 def _track_of_pictures(moov: Box) -> Box:
     for trak in moov.boxes():
-        if trak.kind == b"trak" and bytes(trak.need(b"mdia", b"hdlr").bytes(8, 4)) == b"vide":
+        if trak.kind == b"trak" and bytes(trak.need(b"mdia", b"hdlr").part(8, 4)) == b"vide":
             return trak
     raise InvalidArgument(f"{moov.object.key}: it has no track of pictures")
 
@@ -153,9 +153,9 @@ def _turns(moov: Box, trak: Box) -> int:
     return turns
 
 
-def _matrix(box: Box, at: int) -> tuple[float, ...]:
-    found = struct.unpack(">5i", box.bytes(at, 20))
-    return tuple(found[place] / 65536 for place in (0, 1, 3, 4))
+def _matrix(box: Box, at: int) -> tuple[float, float, float, float]:
+    a, b, _, c, d = struct.unpack(">5i", box.part(at, 20))
+    return a / 65536, b / 65536, c / 65536, d / 65536
 
 
 def _track(stsd: Box, turns: int) -> Track:
@@ -184,7 +184,7 @@ def _track(stsd: Box, turns: int) -> Track:
 
 
 def _colour(colr: Box) -> Colour:
-    kind = bytes(colr.bytes(0, 4))
+    kind = bytes(colr.part(0, 4))
     if kind not in (b"nclx", b"nclc"):
         return Colour(2, 2, 2, 0)
     numbers = (colr.number(4, 2), colr.number(6, 2), colr.number(8, 2))
@@ -211,7 +211,7 @@ def _decoder_config(esds: Box) -> bytes:
                 raise refuse_codec(esds.object, f"mp4v of type {esds.number(at, 1):#x}")
             at += 13
         elif tag == 5:
-            return bytes(esds.bytes(at, length))
+            return bytes(esds.part(at, length))
         else:
             at += length
     return b""
@@ -306,9 +306,10 @@ def _edited(moov: Box, trak: Box, packets: Packets, tick_rate: int) -> tuple[int
     movie_rate = mvhd.number(20 if mvhd.number(0, 1) else 12)
     if not movie_rate:
         raise damaged(elst.object, "it says 0 ticks a second")
-    empty, edits = 0.0, []
+    empty = 0.0
+    edits: list[tuple[int, int, int]] = []
     for number in range(elst.number(4)):
-        entry = elst.bytes(8 + number * width, width)
+        entry = elst.part(8 + number * width, width)
         duration, at, rate = struct.unpack(">Qqi" if is_long else ">Iii", entry)
         if at == -1 and not edits:
             empty += duration / movie_rate

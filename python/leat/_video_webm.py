@@ -87,14 +87,14 @@ class Tree:
 
     def number(self, id: int, otherwise: int) -> int:
         found = self.find(id)
-        return otherwise if found is None else int.from_bytes(found.bytes(8), "big")
+        return otherwise if found is None else int.from_bytes(found.content(8), "big")
 
     def real(self, id: int) -> float:
         found = self.find(id)
-        data = b"" if found is None else found.bytes(8)
+        data = b"" if found is None else found.content(8)
         return struct.unpack(">f" if len(data) == 4 else ">d", data)[0] if len(data) in (4, 8) else 0.0
 
-    def bytes(self, most: int = _MOST_INDEX_BYTES) -> bytes:
+    def content(self, most: int = _MOST_INDEX_BYTES) -> bytes:
         if len(self._data) > most:
             raise damaged(self._object, f"an element of its index has {len(self._data)} bytes")
         return self._data
@@ -189,7 +189,7 @@ def _track(object: Object, tracks: Tree) -> tuple[int, Track]:
     else:
         raise InvalidArgument(f"{object.key}: it has no track of pictures")
     name = entry.find(CODEC_ID)
-    said = b"" if name is None else name.bytes(100).rstrip(b"\0")
+    said = b"" if name is None else name.content(100).rstrip(b"\0")
     codec = _CODECS.get(said)
     if codec is None:
         raise refuse_codec(object, said.decode("latin-1"))
@@ -207,7 +207,7 @@ def _track(object: Object, tracks: Tree) -> tuple[int, Track]:
             f"{object.key}: it is shown turned or cropped, which Leat does not do; write it anew with ffmpeg -i"
         )
     private = entry.find(CODEC_PRIVATE)
-    extradata = b"" if private is None else private.bytes(1 << 20)
+    extradata = b"" if private is None else private.content(1 << 20)
     track = Track(codec, extradata, video.number(WIDTH, 0), video.number(HEIGHT, 0), 0, _colour(video.find(COLOUR)))
     return entry.number(TRACK_NUMBER, 0), check_track(object, track)
 

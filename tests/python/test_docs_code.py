@@ -239,7 +239,7 @@ def test_how_to_read_video(bucket, tmp_path):
     page: dict = {}
     run_page("howto/video.md", into=page)
 
-    assert [batch[0].shape for batch in page["loader"]] == [(4, 8, 112, 112, 3)]
+    assert [batch[0].shape for batch in page["loader"]] == [(4, 8, 112, 112, 3), (2, 8, 112, 112, 3)]
 
 
 def test_how_to_read_shards_of_mds(bucket):
