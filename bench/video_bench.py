@@ -163,8 +163,8 @@ class Bench:
         return self._rated(*read_by_pyav(self._files, self._clips))
 
     def ways(self) -> dict[str, Way]:
-        kind = self._kind
-        return {f"{kind}: leat, bucket": self.remote, f"{kind}: leat, local": self.local, f"{kind}: PyAV, local": self.by_pyav}
+        ways = {"leat, bucket": self.remote, "leat, local": self.local, "PyAV, local": self.by_pyav}
+        return {f"{self._kind}: {name}": way for name, way in ways.items()}
 
 
 def compared(found: dict[str, dict[str, list[float]]]) -> list[dict[str, Any]]:

@@ -20,7 +20,9 @@ _CODECS = {
     b"avc1": "h264", b"avc3": "h264", b"hvc1": "hevc", b"hev1": "hevc", b"vp08": "vp8", b"vp09": "vp9",
     b"av01": "libdav1d", b"mp4v": "mpeg4",
 }  # fmt: skip
-_TURNS: dict[tuple[float, float, float, float], int] = {(1, 0, 0, 1): 0, (0, -1, 1, 0): 1, (-1, 0, 0, -1): 2, (0, 1, -1, 0): 3}
+_TURNS: dict[tuple[float, float, float, float], int] = {
+    (1, 0, 0, 1): 0, (0, -1, 1, 0): 1, (-1, 0, 0, -1): 2, (0, 1, -1, 0): 3,
+}  # fmt: skip
 """Matrices (a, b, c, d), and the quarter turns to the left that each is."""
 _MPEG4_VISUAL = 0x20
 

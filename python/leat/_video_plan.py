@@ -217,8 +217,10 @@ def covers(packets: Packets) -> np.ndarray:
 
 
 def _ranges(offsets: np.ndarray, sizes: np.ndarray) -> tuple[Ranges, np.ndarray]:
-    """The ranges that are read for some packets, and the place of each in what is read. Gaps are read too, as far as all
-    together are no more than a part of what is wanted."""
+    """The ranges that are read for some packets, and the place of each in what is read.
+
+    Gaps are read too, as far as all together are no more than a part of what is wanted.
+    """
     order = np.argsort(offsets, kind="stable")
     begins = offsets[order]
     ends = np.maximum.accumulate(begins + sizes[order])
