@@ -17,7 +17,7 @@ import numpy as np
 from leat import _array_hdf5, _array_npy, _array_plan, _array_zarr, _manifest, _native
 from leat._array_chunks import Window, sample_shape
 from leat._array_plan import Counts
-from leat._array_stored import Object, Stored
+from leat._array_stored import Object, Stored, digest_of, objects_of
 from leat.errors import Cancelled, InvalidArgument, NotFound
 
 _log = logging.getLogger("leat")
@@ -110,12 +110,8 @@ def place_of(sources: list[str], store: Any, format: Union[str, None], refresh: 
             f"{native.url}: {first!r} has no ending of arrays, {', '.join(_ENDINGS)}, and no Zarr store is there; "
             "give format="
         )
-    reader = _native.SampleReader(native)
-    objects = [
-        Object(native.key(number), size, reader.etag(0, number), functools.partial(reader.read_part, 0, number))
-        for number, size in enumerate(native.column("data").tolist())
-    ]
-    return Place(native.url, native.places, native.digest, kind, objects)
+    objects = objects_of(native)
+    return Place(native.url, native.places, digest_of(objects), kind, objects)
 
 
 def _is_zarr(source: str, store: Any) -> bool:

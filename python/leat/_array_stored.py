@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,6 +11,7 @@ from typing import Any, NamedTuple, Union
 
 import numpy as np
 
+from leat import _native
 from leat._array_chunks import Filter
 from leat.errors import Corrupt, InvalidArgument
 
@@ -24,6 +27,21 @@ class Object(NamedTuple):
     size: int
     etag: bytes
     read: Callable[[int, int], bytes]
+
+
+def objects_of(native: Any) -> list[Object]:
+    """Those of a dataset of the engine's, each a sample."""
+    reader = _native.SampleReader(native)
+    return [
+        Object(native.key(number), size, reader.etag(0, number), functools.partial(reader.read_part, 0, number))
+        for number, size in enumerate(native.column("data").tolist())
+    ]
+
+
+def digest_of(objects: Sequence[Object]) -> str:
+    """Another one if any was written anew."""
+    told = repr([(each.key, each.size, each.etag) for each in objects])
+    return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
 
 
 @dataclass

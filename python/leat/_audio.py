@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import functools
-import logging
-import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Union
 
 import numpy as np
 
-from leat import _audio_plan, _native
+from leat import _audio_plan, _media
 from leat._array_stored import Object
 from leat._audio_decode import check_needs
 from leat._audio_flac import blocks_of
 from leat._audio_format import FLAC, Sound, sound_of
-from leat._audio_plan import Cut, Segments
-from leat.errors import Cancelled, InvalidArgument
-
-_log = logging.getLogger("leat")
+from leat._audio_plan import Cut
+from leat._media import Segments, Table
+from leat.errors import InvalidArgument
 
 VERSION = 1
 """Counts up when kept catalogues are to be made anew."""
 EXTENSIONS = ["wav", "wave", "flac"]
-_MOST_THREADS = 32
 _MOST_AT_ONCE_BYTES = 8 << 20
 """A FLAC file up to this size is read by one request to find its blocks."""
-_TELL_EVERY_SECONDS = 10.0
 _DTYPES = {"float32": "<f4", "int16": "<i2"}
-_MOST_SEGMENTS = 1 << 26
-
-Columns = list[tuple[str, str, Any, Any, Any, Any]]
 
 
 class Choice(NamedTuple):
@@ -82,16 +72,8 @@ class Files:
 
     def __init__(self, native: Any, choice: Choice) -> None:
         self._choice = choice
-        self._url = native.url
-        reader = _native.SampleReader(native)
-        self._objects = [
-            Object(native.key(number), size, reader.etag(0, number), functools.partial(reader.read_part, 0, number))
-            for number, size in enumerate(native.column("data").tolist())
-        ]
-        has_labels = "label" in native.fields
-        self._labels = native.column("label") if has_labels else None
-        self._classes = native.classes if has_labels else []
-        self._first = sound_of(self._objects[0])
+        self._files = _media.Files(native)
+        self._first = sound_of(self._files.objects[0])
         self._check_same(self._first)
         self._cut = self._cut_of(self._first)
 
@@ -116,29 +98,19 @@ class Files:
             return None
         return 1 if self._cut.is_mono else self._first.channels, self._cut.frames
 
-    def rows(self, is_stopped: Callable[[], bool]) -> tuple[int, list[str], Columns, list[str]]:
+    @property
+    def digest(self) -> str:
+        return self._files.digest
+
+    def rows(self, is_stopped: Callable[[], bool]) -> Table:
         """As `_native.Dataset.from_rows_made` takes them."""
-        told, read = time.monotonic(), 0
-        found: list[tuple[Sound, Segments]] = []
-        with ThreadPoolExecutor(_MOST_THREADS, "leat-audio") as pool:
-
-            def one(object: Object) -> tuple[Sound, Segments]:
-                if is_stopped():
-                    raise Cancelled("reading the headers of sound was stopped")
-                return self._open(object)
-
-            try:
-                for each in pool.map(one, self._objects):
-                    found.append(each)
-                    read += each[0].object.size
-                    if time.monotonic() - told > _TELL_EVERY_SECONDS:
-                        told = time.monotonic()
-                        _log.info("%s: looked at %d of %d files", self._url, len(found), len(self._objects))
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
-        self._tell(found)
-        return self._table(found)
+        found = self._files.open_each(self._open, "audio", is_stopped)
+        segments = [each for _, each in found]
+        self._tell(segments)
+        columns: _media.Columns = []
+        if self._cut.pads:
+            columns.append(("frames", "int64", self._there(found), None, None, None))
+        return self._files.table("audio", segments, columns, are_whole=self._cut.frames is None)
 
     def _open(self, object: Object) -> tuple[Sound, Segments]:
         is_flac = object.key.lower().endswith(FLAC)
@@ -173,59 +145,16 @@ class Files:
         if choice.dtype == "int16":
             _check_int16(sound, choice.mono)
 
-    def _tell(self, found: list[tuple[Sound, Segments]]) -> None:
-        short = [sound for sound, segments in found if not len(segments.starts)]
-        if len(short) == len(found):
-            raise InvalidArgument(
-                f'{self._url}: no sample is there: no file has {self._choice.seconds or 0} s; rest="pad" fills them up '
-                "with silence, and without seconds= a sample is a whole file"
-            )
-        if short:
-            why = f'are shorter than {self._choice.seconds} s and left out; rest="pad" fills them up with silence'
-            if self._choice.rest == "pad" or self._choice.seconds is None:
-                why = "have no sound"
-            key = short[0].object.key
-            _log.warning("%s: %d of %d files %s, such as %s", self._url, len(short), len(found), why, key)
-        requests = sum(segments.requests for _, segments in found)
-        if requests:
-            read = sum(segments.read_bytes for _, segments in found)
-            _log.info("%s: an epoch sends %d requests for %.1f MB", self._url, requests, read / 1e6)
-
-    def _table(self, found: list[tuple[Sound, Segments]]) -> tuple[int, list[str], Columns, list[str]]:
-        counts = np.array([len(segments.starts) for _, segments in found])
-        rows = int(counts.sum())
-        if rows > _MOST_SEGMENTS:
-            raise InvalidArgument(
-                f"{self._url}: {rows} segments, and at most {_MOST_SEGMENTS} are kept; give a larger stride="
-            )
-        keys: list[str] = []
-        sizes: list[int] = []
-        numbers: list[np.ndarray] = []
-        names: list[str] = []
-        for sound, segments in found:
-            numbers += [len(keys) + each for each in segments.of_row]
-            keys += segments.keys
-            sizes += segments.sizes
-            key = sound.object.key
-            names += [key] if self._cut.frames is None else [f"{key}:{row}" for row in range(len(segments.starts))]
-        of_row = np.concatenate(numbers)
-        files = np.repeat(np.arange(len(found)), counts)
-        # The names of objects that are made tell size and ETag; the store is asked for those of others.
-        own_sizes = np.array(sizes, np.uint64)[of_row] if any(segments.requests for _, segments in found) else None
-        offsets = np.concatenate([each for _, segments in found for each in segments.offsets]).astype(np.uint64)
-        lengths = np.concatenate([each for _, segments in found for each in segments.lengths]).astype(np.uint64)
-        columns: Columns = [
-            ("audio", "bytes", (keys, of_row.astype(np.uint32)), own_sizes, offsets, lengths),
-            ("file", "int64", files.tolist(), None, None, None),
-        ]
-        if self._cut.frames is not None:
-            starts = np.concatenate([segments.starts for _, segments in found])
-            columns.append(("start", "float64", starts.tolist(), None, None, None))
-        if self._cut.pads:
-            columns.append(("frames", "int64", self._there(found), None, None, None))
-        if self._labels is not None:
-            columns.append(("label", "int64", self._labels[files].tolist(), None, None, None))
-        return rows, names, columns, self._classes
+    def _tell(self, found: list[Segments]) -> None:
+        seconds = self._choice.seconds
+        why = f'are shorter than {seconds} s and left out; rest="pad" fills them up with silence'
+        if self._choice.rest == "pad" or seconds is None:
+            why = "have no sound"
+        nothing = (
+            f'no file has {seconds or 0} s; rest="pad" fills them up with silence, and without seconds= a sample is a '
+            "whole file"
+        )
+        self._files.tell(found, nothing, why)
 
     def _there(self, found: list[tuple[Sound, Segments]]) -> list[int]:
         """The frames of each segment that are no silence of ours."""

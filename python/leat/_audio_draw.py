@@ -1,4 +1,4 @@
-"""Segments of sound at random places."""
+"""Segments of sound, and clips of video, at random places."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SegmentSampler:
-    """The ``sampler=`` that draws segments of each file anew in each epoch, in a random order.
+    """The ``sampler=`` that draws segments or clips of each file anew in each epoch, in a random order.
 
         dataset = leat.Dataset.audio("s3://bucket/speech", seconds=4, stride=0.25, drawn=True)
         loader = leat.Loader(dataset, sampler=leat.SegmentSampler(dataset), batch_size=32)
@@ -23,7 +23,7 @@ class SegmentSampler:
     the files, for any number of ranks and after any resume.
 
     Args:
-        dataset: of `leat.Dataset.audio`, or a part of it. A segment begins at one of its samples,
+        dataset: of `leat.Dataset.audio` or `leat.Dataset.video`, or a part of it. A segment begins at one of its samples,
             so that ``stride=`` of the dataset says how finely places are drawn.
         per_file: segments of each file in an epoch.
         seed: the same on all ranks.
@@ -39,7 +39,7 @@ class SegmentSampler:
         if dataset.fields.get("file") != "int64":
             raise InvalidArgument(
                 f"{dataset!r} has no column 'file' that tells which samples are of one file; "
-                "leat.Dataset.audio(…) makes such datasets"
+                "leat.Dataset.audio(…) and leat.Dataset.video(…) make such datasets"
             )
         files = np.asarray(dataset.column("file"))
         self._samples = np.argsort(files, kind="stable")

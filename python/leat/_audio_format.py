@@ -6,11 +6,10 @@ import struct
 from typing import NamedTuple, Union
 
 from leat._array_stored import Object
+from leat._media import Head
 from leat.errors import Corrupt, InvalidArgument
 
 FLAC = "flac"
-_HEAD_BYTES = 16 << 10
-_MOST_READS = 1000
 _MOST_RATE = 1 << 20
 _MOST_CHANNELS = 256
 _UNKNOWN_SIZE = 0xFFFFFFFF
@@ -42,30 +41,6 @@ class Sound(NamedTuple):
     @property
     def frame_bytes(self) -> int:
         return self.channels * self.bits // 8
-
-
-class Head:
-    """Reads what a header leads to, some KiB at a time."""
-
-    def __init__(self, object: Object) -> None:
-        self._object = object
-        self._at = 0
-        self._data = b""
-        self._reads = 0
-
-    def read(self, at: int, length: int) -> bytes:
-        """Raises `leat.Corrupt` if the file ends before, or the header leads to too many places."""
-        if at + length > self._object.size:
-            raise Corrupt(
-                f"{self._object.key}: it is cut short: its header goes on after its {self._object.size} bytes"
-            )
-        if at < self._at or at + length > self._at + len(self._data):
-            self._reads += 1
-            if self._reads > _MOST_READS:
-                raise Corrupt(f"{self._object.key}: its header has over {_MOST_READS} parts")
-            self._at = at
-            self._data = self._object.read(at, min(max(length, _HEAD_BYTES), self._object.size - at))
-        return self._data[at - self._at : at - self._at + length]
 
 
 def sound_of(object: Object) -> Sound:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import NamedTuple, Union
 
 import numpy as np
 
-from leat import _native
 from leat._audio_decode import Run, said
 from leat._audio_flac import Blocks
 from leat._audio_format import FLAC, Sound
+from leat._media import Segments, derived
 from leat.errors import InvalidArgument
 
 _MOST_RUN_BYTES = 10 << 20
@@ -36,23 +35,6 @@ class Cut(NamedTuple):
     """Whether silence fills up the last segment of a file, which is left out else."""
     is_drawn: bool
     """Whether each segment is read by itself."""
-
-
-@dataclass
-class Segments:
-    """Those of a file, as rows of a catalogue."""
-
-    keys: list[str] = field(default_factory=list)
-    """The names of the objects that hold them."""
-    sizes: list[int] = field(default_factory=list)
-    of_row: list[np.ndarray] = field(default_factory=list)
-    """For each segment, the number of its key."""
-    offsets: list[np.ndarray] = field(default_factory=list)
-    lengths: list[np.ndarray] = field(default_factory=list)
-    starts: np.ndarray = field(default_factory=lambda: np.empty(0))
-    """In seconds."""
-    requests: int = 0
-    read_bytes: int = 0
 
 
 def made_frames(sound: Sound, rate: Union[int, None]) -> int:
@@ -110,12 +92,8 @@ def made_segments(sound: Sound, blocks: Union[Blocks, None], cut: Cut) -> Segmen
         made.offsets.append(np.arange(segments, dtype=np.int64) * size)
         made.lengths.append(np.full(segments, size, np.int64))
         made.sizes.append(segments * size)
-        made.keys.append(
-            _native.derived_key(
-                source=sound.object.key, etag=sound.object.etag, offset=at, length_bytes=length, notes_offset=0,
-                notes_bytes=0, size_bytes=segments * size, part=f"{_words(first, segments, cut)}\n{said(run)}",
-            )  # fmt: skip
-        )
+        part = f"{_words(first, segments, cut)}\n{said(run)}"
+        made.keys.append(derived(sound.object, [(at, length)], segments * size, part))
         made.requests += 1
         made.read_bytes += length
     return made

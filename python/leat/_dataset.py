@@ -33,6 +33,8 @@ from leat import (
     _recipe,
     _table_columns,
     _table_files,
+    _video,
+    _video_decode,
 )
 from leat._arguments import checks_names
 from leat._columns import Columns, bytes_are_no_column, parse_all
@@ -645,16 +647,8 @@ class Dataset:
         chosen = _array.choice_of(variables, shape, stride, gap_bytes)
         place = _array.place_of(_sources(url), native_storage(store), format, refresh)
         files = _array.Files(place, chosen)
-        said = json.dumps([_array.VERSION, place.digest, place.format, chosen.said()])
-        options = native_storage(store)
-        options.derive_with(_array_chunks.derive)
-        native = _native.Dataset.from_rows_made(
-            places=place.places,
-            store=options,
-            make=files.rows,
-            description="array " + hashlib.blake2b(said.encode()).hexdigest(),
-            refresh=refresh,
-        )
+        said = [_array.VERSION, place.digest, place.format, chosen.said()]
+        native = _rows_made("array", said, place.places, files.rows, _array_chunks.derive, refresh, store)
         dtypes = {name: Rows(dtype, is_ragged=False, shape=sides) for name, (dtype, sides) in files.dtypes().items()}
         given = _recipe.options_said(
             variables=chosen.variables, shape=chosen.shape, stride=chosen.stride, gap_bytes=gap_bytes, format=format,
@@ -715,19 +709,70 @@ class Dataset:
         store = checked_storage(storage_options)
         objects = _native.Dataset(_sources(url), native_storage(store), refresh, None, ([], [], _audio.EXTENSIONS))
         files = _audio.Files(objects, chosen)
-        said = json.dumps([_audio.VERSION, objects.digest, *chosen])
-        options = native_storage(store)
-        options.derive_with(_audio_decode.derive)
-        native = _native.Dataset.from_rows_made(
-            places=objects.places,
-            store=options,
-            make=files.rows,
-            description="audio " + hashlib.blake2b(said.encode()).hexdigest(),
-            refresh=refresh,
-        )
+        said = [_audio.VERSION, files.digest, *chosen]
+        native = _rows_made("audio", said, objects.places, files.rows, _audio_decode.derive, refresh, store)
         dtypes = {"audio": Rows(files.dtype, is_ragged=files.shape is None, shape=files.shape)}
         given = _recipe.options_said(**{**chosen._asdict(), "storage_options": store or None})
         return cls._of(native, dtypes, _made("audio", [url], given, native))
+
+    @classmethod
+    @checks_names(_MOVED)
+    def video(
+        cls,
+        url: Source | Sequence[Source],
+        *,
+        frames: int,
+        fps: float | None = None,
+        step: int = 1,
+        stride: int | None = None,
+        size: tuple[int, int] | None = None,
+        drawn: bool = False,
+        refresh: str = "auto",
+        storage_options: StorageOptions | None = None,
+    ) -> Dataset:
+        """Clips of the pictures in MP4 and WebM files, where they lie.
+
+            leat.Dataset.video("s3://bucket/clips", frames=16, fps=8, size=(224, 224))
+
+        A sample is `frames` pictures of a file, read by range and decoded: ``video``, an array of
+        uint8, of shape ``(frames, height, width, 3)``, RGB; ``file``, the number of the file; ``start``
+        in it, in seconds; and ``label``, if the files lie in folders, as for `leat.Dataset`. What is
+        read are the groups of pictures that a clip needs: from a keyframe to its last picture. Sound
+        is not read. Needs PyAV.
+
+        Leat reads the index of each file once, and keeps what it found in the user's cache folder; that
+        of the first file each time, unless `size` is given. A WebM file has an index of keyframes alone,
+        which is enough with `fps`; without it, such a file is read once.
+
+        Args:
+            url: a folder, a file, a pattern or a list, as for `leat.Dataset`. Only names that end in
+                ``.mp4``, ``.m4v``, ``.mov``, ``.webm`` and ``.mkv`` count.
+            frames: pictures of a clip.
+            fps: pictures a second: each is the one that a player shows at that time. None: as
+                they come, whatever the time between them.
+            step: takes each such picture, such as each second one.
+            stride: from the begin of a clip to that of the next, in pictures before `step` takes
+                some. None: clips lie end to end. What is no whole clip at the end of a file is left out.
+            size: (height, width) that pictures are scaled to. None: all files have one size.
+            drawn: each clip is read by itself, for `leat.SegmentSampler` and other samplers.
+                Otherwise neighbouring clips are read and decoded together.
+            refresh, storage_options: as for `leat.Dataset`.
+
+        Raises:
+            leat.InvalidArgument: files of several sizes, or stored in a way that Leat does not read; no
+                file is long enough; PyAV is missing.
+            leat.NotFound: no such file.
+            leat.Corrupt: a file is damaged or cut short; names it. Also from a loader, of pictures.
+        """
+        chosen = _video.check(_video.Choice(frames, fps, step, stride, size, bool(drawn)))
+        store = checked_storage(storage_options)
+        objects = _native.Dataset(_sources(url), native_storage(store), refresh, None, ([], [], _video.EXTENSIONS))
+        files = _video.Files(objects, chosen)
+        said = [_video.VERSION, files.digest, *chosen]
+        native = _rows_made("video", said, objects.places, files.rows, _video_decode.derive, refresh, store)
+        dtypes = {"video": Rows(np.dtype(np.uint8), is_ragged=False, shape=files.shape)}
+        given = _recipe.options_said(**{**chosen._asdict(), "storage_options": store or None})
+        return cls._of(native, dtypes, _made("video", [url], given, native))
 
     @classmethod
     def litdata(
@@ -1126,16 +1171,11 @@ def _rows_of_parquet(
     store: StorageOptions,
 ) -> tuple[Any, Recipe]:
     """The engine's dataset of their rows, and how it is made again."""
-    said = json.dumps([_parquet.VERSION, files.digest, fields])
-    options = native_storage(store)
-    options.derive_with(_parquet.derive)
-    native = _native.Dataset.from_rows_made(
-        places=files.places,
-        store=options,
-        make=lambda is_stopped: _parquet.rows_of(files, fields, is_stopped),
-        description="parquet " + hashlib.blake2b(said.encode()).hexdigest(),
-        refresh=refresh,
-    )
+    def make(is_stopped: Callable[[], bool]) -> Any:
+        return _parquet.rows_of(files, fields, is_stopped)
+
+    said = [_parquet.VERSION, files.digest, fields]
+    native = _rows_made("parquet", said, files.places, make, _parquet.derive, refresh, store)
     given = _recipe.options_said(
         fields=fields,
         include=tuple(chosen[0]),
@@ -1143,6 +1183,27 @@ def _rows_of_parquet(
         storage_options=store or None,
     )
     return native, _made("parquet", [url], given, native)
+
+
+def _rows_made(
+    kind: str,
+    said: list[Any],
+    places: list[str],
+    make: Callable[[Callable[[], bool]], Any],
+    derive: Callable[..., Any],
+    refresh: str,
+    store: StorageOptions,
+) -> Any:
+    """The engine's dataset of rows that `make` gives, whose objects `derive` makes. It is kept under what is `said`."""
+    options = native_storage(store)
+    options.derive_with(derive)
+    return _native.Dataset.from_rows_made(
+        places=places,
+        store=options,
+        make=make,
+        description=f"{kind} {hashlib.blake2b(json.dumps(said).encode()).hexdigest()}",
+        refresh=refresh,
+    )
 
 
 def _check_whole_folder(

@@ -20,7 +20,7 @@ class Recipe:
 
     how: str
     """``open``, ``from_manifest``, ``parquet``, ``tokens``, ``megatron``, ``mds``, ``litdata``, ``array``,
-    ``audio``, ``select``, ``concat`` or ``mix``."""
+    ``audio``, ``video``, ``select``, ``concat`` or ``mix``."""
     what: tuple[Any, ...]
     """The arguments of that: places, or the recipes of other datasets."""
     options: dict[str, Any]

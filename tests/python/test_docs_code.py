@@ -230,6 +230,18 @@ def test_how_to_read_sound(bucket, tmp_path):
     assert [batch[0].shape for batch in page["loader"]] == [(8, 1, 16000)]
 
 
+def test_how_to_read_video(bucket, tmp_path):
+    pytest.importorskip("av", reason="PyAV writes the files: pip install av")
+    from test_video import put
+
+    for name, frames in (("cat/a.mp4", 60), ("cat/b.mp4", 50), ("dog/a.webm", 50)):
+        put(tmp_path / "served" / "bucket" / "videos" / name, frames, codec="libvpx-vp9" if "webm" in name else "libx264")
+    page: dict = {}
+    run_page("howto/video.md", into=page)
+
+    assert [batch[0].shape for batch in page["loader"]] == [(4, 8, 112, 112, 3), (2, 8, 112, 112, 3)]
+
+
 def test_how_to_read_shards_of_mds(bucket):
     run_page("howto/mds.md")
 
