@@ -105,6 +105,16 @@ def test_a_function_says_where_it_keeps_catalogues(pictures_of_classes, serve, f
     assert "this function has no home: catalogues are kept in /tmp/leat-0; LEAT_CACHE_DIR names another" in function.end()
 
 
+def test_a_function_can_write_in_its_own_tmp_alone(functions, tmp_path):
+    touched = {
+        path: subprocess.run(function_api.place(tmp_path / "tmp", ["touch", path]), capture_output=True, check=False).returncode == 0
+        for path in ("/tmp/file", "/file", "/dev/shm/file", str(ROOT / "file"))
+    }  # fmt: skip
+
+    assert touched == {path: path == "/tmp/file" for path in touched}
+    assert (tmp_path / "tmp/file").exists()
+
+
 def test_a_function_that_fails_says_why_and_serves_the_next(pictures_of_classes, serve, functions):
     function = functions(serve(pictures_of_classes).bucket)
 
