@@ -117,7 +117,9 @@ class RuntimeApi:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._events.put(None)
         self._server.shutdown()
         self._server.server_close()
@@ -128,7 +130,7 @@ def why_no_place() -> str:
     """Why this machine cannot give a function its own place; empty if it can."""
     if shutil.which("unshare") is None:
         return "there is no `unshare`, of util-linux"
-    needed = (pathlib.Path(__file__).resolve(), pathlib.Path(sys.prefix).resolve(), pathlib.Path(sys.base_prefix).resolve())
+    needed = [pathlib.Path(place).resolve() for place in (__file__, sys.prefix, sys.base_prefix)]
     if any(path.is_relative_to("/tmp") for path in needed):
         return "the repository, or its Python, lies in /tmp, which the function has for itself"
     tried = subprocess.run(place(pathlib.Path("/tmp"), ["true"]), capture_output=True, text=True, check=False)
@@ -151,8 +153,9 @@ class Function:
     """A process that runs a handler, ``file.function`` of `folder`, and is asked through `api`.
 
     `before` are words of a shell that come first, such as those by which it enters a control group; `package` is a
-    folder in which Python looks first. The process has the variables that Lambda sets, and no home; it is a node of its own. A function that
-    waited for an event when it ended may still take the next one: give each function an API of its own.
+    folder in which Python looks first. The process has the variables that Lambda sets, and no home; it is a node of
+    its own. A function that waited for an event when it ended may still take the next one: give each function an API
+    of its own.
     """
 
     def __init__(self, api: RuntimeApi, folder: pathlib.Path, handler: str, own_tmp: pathlib.Path, *,

@@ -39,7 +39,9 @@ BATCH = 32
 SMOOTH = grainy_photographs.SHAPES["smooth"]
 
 
-def measured(bucket: leat.testing.Bucket, url: str, own_tmp: pathlib.Path, parts: int, package: str) -> dict[str, float]:
+def measured(
+    bucket: leat.testing.Bucket, url: str, own_tmp: pathlib.Path, parts: int, package: str
+) -> dict[str, float]:
     """A function that begins, and answers for two parts."""
     with limited(2, MEMORY) as group, RuntimeApi() as api:
         function = Function(
@@ -65,7 +67,9 @@ def measured(bucket: leat.testing.Bucket, url: str, own_tmp: pathlib.Path, parts
     return {"cold_s": cold, "warm_s": warm, "peak_mb": peak / 1e6}
 
 
-def ways_of(root: pathlib.Path, bucket: leat.testing.Bucket, parts: int, package: str) -> dict[str, Callable[[], dict[str, float]]]:
+def ways_of(
+    root: pathlib.Path, bucket: leat.testing.Bucket, parts: int, package: str
+) -> dict[str, Callable[[], dict[str, float]]]:
     def begin(url: str, own_tmp: pathlib.Path) -> dict[str, float]:
         return measured(bucket, url, own_tmp, parts, package)
 

@@ -113,7 +113,9 @@ def loader_alone(load: Callable[[int], Any], batch: int, samples: int, seconds: 
 # --- a training --------------------------------------------------------------------
 
 
-def trained(work: Work, load: Callable[[int], Any], device: Device, epochs: int) -> tuple[Measured, list[dict[str, Any]]]:
+def trained(
+    work: Work, load: Callable[[int], Any], device: Device, epochs: int
+) -> tuple[Measured, list[dict[str, Any]]]:
     """Whole epochs; what the device measured, and what the loader says of each."""
     with load(epochs) as loader:
         told = device.train(work.name, (batch for _ in range(epochs) for batch in loader))
@@ -216,7 +218,8 @@ def profiled(work: Work, url: str, ranks: int, fake: float | None, folder: pathl
     words = [sys.executable, str(HERE / "gpu_training.py"), work.name, url, "--batch", str(work.batch)]
     words += [] if fake is None else ["--fake", str(fake)]
     row: dict[str, Any] = {"training": work.name, "ranks": str(ranks)}
-    command = [find_binary(), "profile", "--json", "--steps", "20", "--warmup", "5", "--repeats", "1", "--limit", "2min"]
+    command = [find_binary(), "profile", "--json", "--steps", "20", "--warmup", "5", "--repeats", "1"]
+    command += ["--limit", "2min"]
     command += ["--nproc-per-node", str(ranks)] if ranks > 1 else []
     done = subprocess.run([*command, "--", *words], cwd=folder, stdout=subprocess.PIPE, text=True, check=False,
                           env={**os.environ, "HOME": str(folder)})  # fmt: skip
@@ -224,7 +227,8 @@ def profiled(work: Work, url: str, ranks: int, fake: float | None, folder: pathl
         told = json.loads(done.stdout)
         if "parts" in told:
             parts = {f"{name}_ms": round(1e3 * part["seconds"], 1) for name, part in told["parts"].items()}
-            return {**row, "step_ms": round(1e3 * told["step_seconds"], 1), **parts, "accelerator": told["accelerator"] or ""}
+            step = {"step_ms": round(1e3 * told["step_seconds"], 1)}
+            return {**row, **step, **parts, "accelerator": told["accelerator"] or ""}
         return {**row, "failed": str(told.get("failed", ""))[:200]}
     return {**row, "failed": f"exit code {done.returncode}"}
 

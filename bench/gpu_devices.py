@@ -262,7 +262,8 @@ class Fake(Device):
     """
 
     def __init__(self, steps: dict[str, float], bandwidth: float = 20e9) -> None:
-        self.name = "a device that sleeps: " + ", ".join(f"{1e3 * step:g} ms for {work}" for work, step in steps.items())
+        told = ", ".join(f"{1e3 * step:g} ms for {work}" for work, step in steps.items())
+        self.name = f"a device that sleeps: {told}"
         self.loader_options = {"output": "numpy"}
         self._seconds = steps
         self._bandwidth = bandwidth
