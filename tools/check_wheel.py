@@ -4,13 +4,15 @@ nothing else.
 
 check_wheel.py WHEEL
 
-None of it may ask for a newer C library than the wheel's name says.
+None of it may ask for a newer C library than the wheel's name says. A slim wheel has no
+command, and takes little room where it is installed.
 """
 
 from __future__ import annotations
 
 import fnmatch
 import io
+import pathlib
 import re
 import sys
 import zipfile
@@ -19,6 +21,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection
 
 MOST_BYTES = 40 << 20
+MOST_SLIM_BYTES = 25_000_000  # Unpacked.
 ALLOWED = (
     "leat/*.py",
     "leat/*.pyi",
@@ -63,12 +66,20 @@ def main() -> int:
     with zipfile.ZipFile(wheel) as archive:
         names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
         packed = sum(entry.compress_size for entry in archive.infolist())
+        unpacked = sum(entry.file_size for entry in archive.infolist())
         wrong = too_new(archive, wheel)
     wrong += [f"does not belong there: {name}" for name in names
               if not any(fnmatch.fnmatch(name, pattern) for pattern in ALLOWED)]  # fmt: skip
-    wrong += [f"is missing: {name}" for name in NEEDED if name not in names]
+    needed = set(NEEDED)
+    if is_slim := "+slim" in pathlib.PurePath(wheel).name:
+        needed.discard("leat/bin/leat")
+        wrong += ["a slim wheel has no command"] if "leat/bin/leat" in names else []
+        print(f"slim: {unpacked / 1e6:.1f} MB unpacked, {packed / 1e6:.1f} MB packed", file=sys.stderr)
+    wrong += [f"is missing: {name}" for name in sorted(needed) if name not in names]
     if len([name for name in names if name.startswith("leat/_native.") and name.endswith(".so")]) != 1:
         wrong.append("not one module leat/_native.*.so")
+    if is_slim and unpacked > MOST_SLIM_BYTES:
+        wrong.append(f"{unpacked} bytes unpacked, more than {MOST_SLIM_BYTES}")
     if packed > MOST_BYTES:
         wrong.append(f"{packed >> 20} MiB, more than {MOST_BYTES >> 20}")
     for line in wrong:

@@ -5,11 +5,13 @@
 
 FOLDER holds ``digits``, as examples/digits.py makes it. Serves it as a bucket over TLS,
 reads every picture of it once, trains the tutorial's network on it in numpy, and fails if
-it reads fewer than 95 % of the digits that it has not seen.
+it reads fewer than 95 % of the digits that it has not seen. A slim wheel serves no bucket:
+it takes the one that AWS's variables name.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import sys
@@ -90,8 +92,10 @@ def train() -> float:
 
 def main() -> None:
     begin = time.monotonic()
-    with leat.testing.Bucket(sys.argv[1], latency="5ms", tls=True) as bucket:
-        os.environ.update(bucket.env())
+    with contextlib.ExitStack() as stack:
+        if "AWS_ENDPOINT_URL" not in os.environ:
+            bucket = stack.enter_context(leat.testing.Bucket(sys.argv[1], latency="5ms", tls=True))
+            os.environ.update(bucket.env())
         share = train()
     print(f"{platform.machine()}, Python {platform.python_version()}, numpy {np.__version__}: "
           f"{share:.1%} of the held-out digits are read right, {time.monotonic() - begin:.0f} s")  # fmt: skip

@@ -2,19 +2,27 @@
 # Makes the wheels that users install, one for each Python: compiles the engine once and
 # the bindings for each, puts the shared libraries into the wheel (auditwheel), checks
 # what is in it, and trains the tutorial's network with it where nothing else is.
-#   wheel.sh OUT-FOLDER [--arch x86_64|aarch64] PYTHON...
+#   wheel.sh OUT-FOLDER [--slim] [--arch x86_64|aarch64] PYTHON...
 # PYTHON is an interpreter of this machine, or debian:SUITE, the python3 of that Debian.
 # A wheel for another processor is compiled by Debian's cross compiler against Debian
-# 12's libraries and run by qemu-user.
+# 12's libraries and run by qemu-user. --slim leaves out the command, and all protocols of
+# libcurl but HTTP: for a cloud function; for this machine's processor alone.
 set -euo pipefail
 out=$(realpath -m "$1")
 shift
 root=$(cd "$(dirname "$0")/.." && pwd)
 arch=$(uname -m)
+slim=
+if [ "${1-}" = --slim ]; then
+  slim=--slim
+  shift
+fi
 if [ "${1-}" = --arch ]; then
   arch=$2
   shift 2
 fi
+[ -z "$slim" ] || [ "$arch" = "$(uname -m)" ] ||
+  { echo "wheel: --slim is for this machine's processor, $(uname -m)" >&2; exit 2; }
 case $arch in
   x86_64) debian=amd64 ;;
   aarch64) debian=arm64 ;;
@@ -25,6 +33,7 @@ roots=$root/build/roots
 build=$root/build/wheel-$arch
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+export LEAT_OF_BUILD=$build/bin/leat  # Serves a bucket for slim wheels, which have no command.
 say() { echo "wheel: $*" >&2; }
 
 # --- tools and libraries ------------------------------------------------------
@@ -88,6 +97,7 @@ compile() {  # The module for $suffix; the engine too, the first time
     -DLEAT_BUILD_TESTS=OFF -DLEAT_PYTHON_HEADERS="$headers" -DLEAT_PYTHON_SUFFIX="$suffix" \
     -Dpybind11_DIR="$(python -m pybind11 --cmakedir)" > /dev/null
   cmake --build "$build" --target leat _native -j "$(nproc)"
+  [ -z "$slim" ] || "$root/tools/make_curl.sh" "$build/curl"
 }
 
 pack() {  # The wheel with all that it needs, as $wheel
@@ -98,9 +108,14 @@ pack() {  # The wheel with all that it needs, as $wheel
     strip=$triplet-strip
     libraries=$roots/sysroot-$arch/usr/lib/$triplet:$roots/sysroot-$arch/lib/$triplet
   fi
+  if [ -n "$slim" ]; then  # In front of Debian's libcurl.
+    mkdir "$scratch/build/lib"
+    "$strip" -o "$scratch/build/lib/libcurl.so.4" "$build/curl/lib/libcurl.so.4"
+    libraries=$scratch/build/lib:$libraries
+  fi
   "$strip" -o "$scratch/build/bin/leat" "$build/bin/leat"
   "$strip" -o "$scratch/build/python/leat/_native$suffix" "$build/python/leat/_native$suffix"
-  python "$root/tools/pack_wheel.py" "$scratch/build" "$suffix" "$arch" "$scratch/raw" > "$scratch/log" 2>&1 &&
+  python "$root/tools/pack_wheel.py" ${slim:+"$slim"} "$scratch/build" "$suffix" "$arch" "$scratch/raw" > "$scratch/log" 2>&1 &&
     LD_LIBRARY_PATH=$libraries python -m auditwheel repair --plat auto \
       --wheel-dir "$scratch/whole" "$scratch"/raw/*.whl >> "$scratch/log" 2>&1 ||
     { cat "$scratch/log" >&2; exit 1; }

@@ -18,6 +18,7 @@
 #include "leat/base/hash.h"
 #include "leat/base/owned_fd.h"
 #include "leat/base/system_error.h"
+#include "leat/index/catalogue_folder.h"
 #include "leat/runtime/trust.h"
 
 namespace leat {
@@ -149,7 +150,7 @@ Result<void> write_catalogue(const std::string& path,
 
 std::optional<std::string> catalogue_cache_path(std::string_view identity,
                                                 const Env& env) {
-  const auto folder = user_cache_folder(env);
+  const auto folder = catalogue_folder(env);
   if (!folder) return std::nullopt;
   const std::string catalogues = *folder + "/catalogues";
   if (!is_trusted_folder(catalogues, "the folder of kept catalogues")) {

@@ -50,10 +50,9 @@ std::chrono::sys_seconds written_at(const std::string& path);
 Result<void> write_catalogue(const std::string& path,
                              std::span<const std::byte> bytes);
 
-/// The path of a place's catalogue on this machine: below LEAT_CACHE_DIR, or
-/// XDG_CACHE_HOME/leat, or HOME/.cache/leat. `identity` names the place,
-/// endpoint included. Nullopt if the environment names no folder, or one that
-/// others can write, which is said once.
+/// The path of a place's catalogue on this machine, below the folder of
+/// catalogue_folder(). `identity` names the place, endpoint included. Nullopt
+/// if there is no such folder, or others can write it, which is said once.
 std::optional<std::string> catalogue_cache_path(std::string_view identity,
                                                 const Env& env);
 

@@ -117,6 +117,7 @@ TEST_F(CatalogueFileTest, CannotWriteBelowAFile) {
 }
 
 TEST(CatalogueCachePathTest, FollowsTheEnvironmentInOrder) {
+  const std::string tmp = ::testing::TempDir();  // Can be written.
   const auto folder_of = [](auto variables) {
     const auto path = catalogue_cache_path("s3://b", fake_env(variables));
     return path ? path->substr(0, path->find("/catalogues/")) : "none";
@@ -124,14 +125,14 @@ TEST(CatalogueCachePathTest, FollowsTheEnvironmentInOrder) {
   using Variables = std::map<std::string, std::string, std::less<>>;
 
   EXPECT_EQ(folder_of(Variables{{"LEAT_CACHE_DIR", "/own"},
-                                {"XDG_CACHE_HOME", "/xdg"},
-                                {"HOME", "/home/u"}}),
+                                {"XDG_CACHE_HOME", tmp + "xdg"},
+                                {"HOME", tmp + "u"}}),
             "/own");
-  EXPECT_EQ(
-      folder_of(Variables{{"XDG_CACHE_HOME", "/xdg"}, {"HOME", "/home/u"}}),
-      "/xdg/leat");
-  EXPECT_EQ(folder_of(Variables{{"LEAT_CACHE_DIR", ""}, {"HOME", "/home/u"}}),
-            "/home/u/.cache/leat");
+  EXPECT_EQ(folder_of(Variables{{"XDG_CACHE_HOME", tmp + "xdg"},
+                                {"HOME", tmp + "u"}}),
+            tmp + "xdg/leat");
+  EXPECT_EQ(folder_of(Variables{{"LEAT_CACHE_DIR", ""}, {"HOME", tmp + "u"}}),
+            tmp + "u/.cache/leat");
   EXPECT_EQ(folder_of(Variables{}), "none");
 }
 

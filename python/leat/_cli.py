@@ -16,10 +16,22 @@ def command_path() -> str:
     found = str(own) if own.is_file() else shutil.which("leat")
     if found is None or os.path.realpath(found) == os.path.realpath(sys.argv[0]):
         raise FileNotFoundError(
-            f"the leat program is neither at {own} nor on PATH: install the "
-            "package again, or build it"
+            f"the leat program is neither at {own} nor on PATH: {remedy()}"
         )
     return found
+
+
+def remedy() -> str:
+    """Says how to get the program where it is missing."""
+    from importlib import metadata
+
+    try:
+        version = metadata.version("leat")
+    except metadata.PackageNotFoundError:
+        version = ""
+    if version.endswith("+slim"):
+        return f"leat {version} is the slim wheel, which has no command; install the whole wheel in its place"
+    return "install the package again, or build it"
 
 
 def main() -> None:

@@ -46,9 +46,11 @@ def find_binary() -> str:
         return str(own)
     found = shutil.which("leat")
     if found is None:
+        from leat._cli import remedy
+
         raise FileNotFoundError(
-            "the leat command was not found: set LEAT_BINARY to its path, or "
-            "put it on PATH"
+            "the leat command was not found: set LEAT_BINARY to its path, put it "
+            f"on PATH, or {remedy()}"
         )
     return found
 

@@ -286,6 +286,15 @@ def test_how_to_train_on_many_processes(bucket):
     run_page("howto/parallelism.md")
 
 
+def test_how_to_read_from_a_cloud_function(bucket, monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS.parent / "examples/function"))
+    page: dict = {}
+    run_page("howto/serverless.md", into=page)
+
+    assert sum(page["counts"].values()) == 60 and len(page["counts"]) == 3
+    assert (page["mean"] > 0.1).all() and (page["deviation"] > 0.01).all()
+
+
 def test_how_to_call_your_own_functions(pictures):
     page: dict = {}
     run_page("howto/your-own-functions.md", into=page)

@@ -1,6 +1,7 @@
 // A libnvidia-ml.so.1 for tests: devices of which a file tells, that FAKE_NVML
 // names. Each of its lines is a device: "1500" has used so many millijoules,
-// "250 W" uses so much all the time, "error 3" answers with NVML's error 3.
+// "250 W" uses so much all the time, "busy 37" computes 37 % of the time,
+// "error 3" answers with NVML's error 3. Its UUID is GPU- and its number.
 // Without the file no driver is loaded.
 
 #include <chrono>
@@ -14,7 +15,14 @@ namespace {
 
 constexpr int kSuccess = 0;
 constexpr int kInvalidArgument = 2;
+constexpr int kNotSupported = 3;
+constexpr int kNotFound = 6;
 constexpr int kDriverNotLoaded = 9;
+
+struct Rates {  // Percent, as nvmlUtilization_t has them.
+  unsigned gpu;
+  unsigned memory;
+};
 
 std::vector<std::string> devices() {
   std::vector<std::string> lines;
@@ -49,6 +57,26 @@ int nvmlDeviceGetCount_v2(unsigned* count) {
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
   if (index >= devices().size()) return kInvalidArgument;
   *device = reinterpret_cast<void*>(static_cast<std::size_t>(index) + 1);
+  return kSuccess;
+}
+
+int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
+  for (unsigned index = 0; index < devices().size(); ++index) {
+    if ("GPU-" + std::to_string(index) == uuid) {
+      return nvmlDeviceGetHandleByIndex_v2(index, device);
+    }
+  }
+  return kNotFound;
+}
+
+int nvmlDeviceGetUtilizationRates(void* device, Rates* rates) {
+  const auto index = reinterpret_cast<std::size_t>(device) - 1;
+  const std::vector<std::string> all = devices();
+  if (index >= all.size()) return kInvalidArgument;
+  std::istringstream line(all[index]);
+  std::string word;
+  if (!(line >> word >> rates->gpu) || word != "busy") return kNotSupported;
+  rates->memory = 0;
   return kSuccess;
 }
 
