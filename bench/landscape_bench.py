@@ -28,7 +28,7 @@ import sys
 import landscape_run
 import measure
 from landscape_peers import PEERS
-from landscape_regimes import QUICK, REGIMES
+from landscape_regimes import QUICK, QUICK_USUAL, REGIMES
 
 HOME = pathlib.Path(__file__).parent.parent / "build/landscape"
 
@@ -62,7 +62,7 @@ def options() -> argparse.Namespace:
 def main() -> None:
     args = options()
     regimes = QUICK if args.quick else REGIMES
-    chosen = args.only or list(regimes)
+    chosen = args.only or list(QUICK_USUAL if args.quick else regimes)
     if unknown := set(chosen) - set(regimes):
         sys.exit(f"no regime is called {', '.join(sorted(unknown))}; there are {', '.join(regimes)}")
     if args.list:
@@ -73,7 +73,7 @@ def main() -> None:
     if args.quick and importlib.util.find_spec("boto3") is None:
         peers = [name for name in peers if name != "torch"]
     if args.quick:
-        args.runs, args.limit, args.home = 1, 30.0, args.home / "quick"
+        args.runs, args.limit, args.latency, args.home = 1, 30.0, "2ms", args.home / "quick"
     with landscape_run.Landscape(args) as landscape:
         tables = {name: landscape.regime(name, regimes[name], peers) for name in chosen}
         whole = not landscape.is_spent

@@ -127,18 +127,18 @@ class DataFolder:
         if data.kind == "many":  # One object, which the bucket serves as so many.
             (folder / "x.bin").write_bytes(bytes_of(data, 0))
             return
-        pictures = self._pictures() if data.kind == "jpegs" else self.root
+        pictures = self._pictures(min(PICTURES, data.samples)) if data.kind == "jpegs" else self.root
         WRITERS[form](data, samples_of(data, pictures), folder)
         if data.kind != "jpegs" and not self.table(name).is_file():
             np.save(self.table(name), table_of(data, samples_of(data, pictures)))
 
-    def _pictures(self) -> pathlib.Path:
-        folder = self.root / "pictures/imagenet"
+    def _pictures(self, count: int) -> pathlib.Path:
+        folder = self.root / f"pictures-{count}"
         if not folder.is_dir():
             import grainy_photographs
 
-            made = folder.with_name("half")
+            made = folder.with_name("pictures-half")
             shutil.rmtree(made, ignore_errors=True)
-            grainy_photographs.make(made, grainy_photographs.SHAPES["imagenet"], PICTURES)
+            grainy_photographs.make(made, grainy_photographs.SHAPES["imagenet"], count)
             made.rename(folder)
         return folder

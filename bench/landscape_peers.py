@@ -108,7 +108,7 @@ class Venvs:
         if stamp.is_file() and stamp.read_text() == key:
             return str(python)
         if not self._may_install:
-            raise RuntimeError("not installed: --quick installs nothing")
+            raise RuntimeError("not installed: --quick installs what --peers names, and nothing else")
         print(f"installing what {peer.about} needs into {folder}", file=sys.stderr)
         shutil.rmtree(folder, ignore_errors=True)
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)

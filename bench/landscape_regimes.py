@@ -48,7 +48,11 @@ DATA = {
     "tokens": Data("tokens", 65_536, 2_048, shard=64_000_000),
     "many": Data("many", 100_000, 4_096),
     "study": Data("objects", 7_680, 16_000),
-    "quick": Data("objects", 512, 4_096, shard=1_000_000),
+    "quick": Data("objects", 256, 4_096, shard=250_000),
+    "quick-100": Data("objects", 4_096, 100, shard=250_000),
+    "quick-jpegs": Data("jpegs", 64, 111_000, shard=1_000_000),
+    "quick-tokens": Data("tokens", 512, 2_048, shard=1_000_000),
+    "quick-many": Data("many", 1_000, 4_096),
 }
 
 REGIMES = {
@@ -86,7 +90,22 @@ REGIMES = {
     "study-remote": Regime("The study's remote: 0 workers, batches of 64, two epochs", "study", 64, fixed=0, epochs=2),
 }  # fmt: skip
 
+# Tiny ones: do the adapters work? `--quick` runs the first two, and others by name.
 QUICK = {
     "quick-objects": Regime("Objects of 4 KB from a bucket, tiny", "quick", 16),
     "quick-files": Regime("Files of 4 KB, tiny", "quick", 16, store="files"),
+    "quick-shards": Regime("Tar shards, tiny", "quick", 16, form="tar"),
+    "quick-pixels": Regime("JPEGs, tiny", "quick-jpegs", 8, task="pixels"),
+    "quick-pixels-files": Regime("JPEGs, local, tiny", "quick-jpegs", 8, task="pixels", store="files"),
+    "quick-shards-pixels": Regime("Tar shards of JPEGs, tiny", "quick-jpegs", 8, task="pixels", form="tar"),
+    "quick-100": Regime("Samples of 100 bytes, tiny", "quick-100", 256, form="tar"),
+    "quick-tokens": Regime("Windows of tokens, 1 rank, tiny", "quick-tokens", 16, task="tokens", form="bin"),
+    "quick-tokens-2": Regime("Windows of tokens, 2 ranks, tiny", "quick-tokens", 16, task="tokens", form="bin", ranks=2),
+    "quick-ranks": Regime("Files by 2 ranks, tiny", "quick", 16, store="files", ranks=2),
+    "quick-function": Regime("A function, tiny", "quick-jpegs", 8, task="function", store="files"),
+    "quick-second": Regime("A second epoch, tiny", "quick", 16, epochs=2),
+    "quick-first": Regime("The first batch of 1,000, tiny", "quick-many", 16, figure="first"),
+    "quick-resume": Regime("Going on, tiny", "quick", 16, figure="resume"),
+    "quick-filtered": Regime("A filter, tiny", "quick", 16, store="files", keep=0.5),
 }
+QUICK_USUAL = ("quick-objects", "quick-files")

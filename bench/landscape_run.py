@@ -44,7 +44,7 @@ class Landscape:
         self._args = args
         home = args.home.resolve()
         self._home = home
-        self._venvs = Venvs(home / "venvs", may_install=not args.quick)
+        self._venvs = Venvs(home / "venvs", may_install=not args.quick or bool(args.peers))
         self._data = DataFolder(home / "data", self._write_by_library)
         self._results = Results(home / "results.jsonl", args.fresh)
         self._end = time.monotonic() + args.budget
