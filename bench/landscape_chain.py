@@ -1,4 +1,4 @@
-"""What adapters of bench/landscape_way.py share: the chain for pictures in Pillow, the slow function, and keys."""
+"""Shared by the adapters of bench/landscape_way.py: the chain for pictures in Pillow, the slow function, and keys."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def chain(data: bytes) -> np.ndarray:
     from PIL import Image
 
     with Image.open(io.BytesIO(data)) as image:
-        pixels = image.convert("RGB").resize((SIDE, SIDE), Image.Resampling.BILINEAR, crop_of(*image.size, random.Random()))
+        pixels = image.convert("RGB").resize(
+            (SIDE, SIDE), Image.Resampling.BILINEAR, crop_of(*image.size, random.Random())
+        )
     values = (np.asarray(pixels, np.float32) - MEAN) / STD
     return np.ascontiguousarray(values.transpose(2, 0, 1))
 

@@ -90,9 +90,10 @@ def environment(home: str, more: dict[str, str], *, is_leat: bool) -> dict[str, 
 
 
 def once(python: str, told: dict[str, Any], *, seconds: float) -> Any:
-    """What a way answers that measures nothing."""
+    """The answer of a way that measures nothing."""
     with tempfile.TemporaryDirectory(prefix="leat-landscape-") as home:
-        done = subprocess.run([python, str(HERE / "landscape_way.py"), json.dumps(told)], capture_output=True, text=True,
+        words = [python, str(HERE / "landscape_way.py"), json.dumps(told)]
+        done = subprocess.run(words, capture_output=True, text=True,
                               check=False, timeout=seconds, env=environment(home, {}, is_leat=False))  # fmt: skip
     if done.returncode:
         raise Failed(last_line(done.stderr))
@@ -108,22 +109,26 @@ def last_line(text: str) -> str:
 class Ranks:
     """The processes of one measurement. `at_start` is called right before their clocks start."""
 
-    def __init__(self, python: str, home: str, told: dict[str, Any], variables: dict[str, str], *, is_leat: bool) -> None:
+    def __init__(
+        self, python: str, home: str, told: dict[str, Any], variables: dict[str, str], *, is_leat: bool
+    ) -> None:
         self._errors = pathlib.Path(home) / "errors"
         port = str(free_port())
         self._processes = []
         with self._errors.open("w") as errors:
             for rank in range(told["ranks"]):
                 mine = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(told["ranks"]),
-                        "LOCAL_WORLD_SIZE": str(told["ranks"]), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}  # fmt: skip
+                        "LOCAL_WORLD_SIZE": str(told["ranks"]), "MASTER_ADDR": "127.0.0.1",
+                        "MASTER_PORT": port}  # fmt: skip
                 words = [python, str(HERE / "landscape_way.py"), json.dumps({**told, "rank": rank, "home": home})]
                 self._processes.append(subprocess.Popen(
-                    words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True,
+                    words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
+                    start_new_session=True,
                     env=environment(home, {**variables, **(mine if told["ranks"] > 1 else {})}, is_leat=is_leat),
                 ))  # fmt: skip
 
     def run(self, at_start: Callable[[], None], epochs: int, seconds: float) -> tuple[list[dict[str, Any]], int]:
-        """What each says in the end, and the most memory they held."""
+        """The last word of each, and the most memory they held."""
         pids = [process.pid for process in self._processes]
         watch = Watch(pids)
         try:

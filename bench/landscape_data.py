@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+
 from landscape_regimes import Data
 from landscape_way import hashes_of_large, hashes_of_small
 
@@ -101,7 +102,7 @@ class DataFolder:
         return self.root / f"{name}.npy"
 
     def digest(self, name: str) -> str:
-        """Of the whole content: the hash of the table of hashes."""
+        """The hash of the table of hashes: of the whole content."""
         return hashlib.sha256(self.table(name).read_bytes()).hexdigest()[:16]
 
     def ensure(self, name: str, data: Data, form: str) -> pathlib.Path:
@@ -118,7 +119,8 @@ class DataFolder:
         else:
             source = self.ensure(name, data, "bin" if data.kind == "tokens" or data.is_small else "raw")
             told = {"form": form, "folder": str(folder), "kind": data.kind, "samples": data.samples, "size": data.size,
-                    "shard": data.shard, "source": str(source / "train.bin" if source.name.endswith("-bin") else source)}  # fmt: skip
+                    "shard": data.shard}  # fmt: skip
+            told["source"] = str(source / "train.bin" if source.name.endswith("-bin") else source)
             self._by_library(form, told)
         stamp.write_text(wanted)
         return folder

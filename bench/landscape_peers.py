@@ -55,33 +55,105 @@ OWN = ("bytes", "pixels", "tokens")
 BEHIND = ("peers", "oracle")
 PEERS = {
     "leat": Peer("Leat, default settings", (), {}, {"raw": "raw", "tar": "tar", "bin": "bin"}, EVERY_TASK, figures=ALL),
-    "leat-tuned": Peer("Leat at its best", (), {"max_in_flight": Knob((32, 64, 128), 1, 512), "threads": Knob((1, 2, 4), 1, 16)},
-                       {"raw": "raw", "tar": "tar", "bin": "bin"}, EVERY_TASK),
-    "torch": Peer("torch's DataLoader, boto3", ("torch", "boto3"), {"workers": WORKERS}, RAW, ("bytes", "pixels", "function"),
-                  figures=ALL),
-    "torch-obstore": Peer("torch's DataLoader, obstore in threads", ("torch", "obstore"),
-                          {"workers": Knob((1, 2, 4), 0, 64), "threads": THREADS}, RAW,
-                          needs="obstore", stores=("bucket",), figures=ALL, behind=BEHIND),
-    "s3torchconnector": Peer("S3 Connector for PyTorch", ("torch", "s3torchconnector"), {"workers": WORKERS}, RAW,
-                             needs="s3torchconnector", stores=("bucket",), figures=ALL, behind=BEHIND),
-    "litdata-raw": Peer("LitData, raw objects", ("torch", "litdata"), {"workers": WORKERS}, RAW, needs="litdata",
-                        stores=("bucket",), behind=BEHIND),
-    "litdata": Peer("LitData, optimised chunks", ("torch", "litdata"), {"workers": WORKERS, "ahead": AHEAD},
-                    {"raw": "litdata", "tar": "litdata", "bin": "litdata"}, OWN, needs="litdata", stores=("bucket",), figures=ALL,
-                    behind=BEHIND),
-    "streaming": Peer("MosaicML Streaming", ("torch", "mosaicml-streaming"), {"workers": WORKERS, "ahead": Knob((4, 8), 1, 64)},
-                      {"raw": "mds", "tar": "mds", "bin": "mds"}, OWN, needs="streaming", stores=("bucket",), figures=ALL,
-                      behind=BEHIND),
+    "leat-tuned": Peer(
+        "Leat at its best",
+        (),
+        {"max_in_flight": Knob((32, 64, 128), 1, 512), "threads": Knob((1, 2, 4), 1, 16)},
+        {"raw": "raw", "tar": "tar", "bin": "bin"},
+        EVERY_TASK,
+    ),
+    "torch": Peer(
+        "torch's DataLoader, boto3",
+        ("torch", "boto3"),
+        {"workers": WORKERS},
+        RAW,
+        ("bytes", "pixels", "function"),
+        figures=ALL,
+    ),
+    "torch-obstore": Peer(
+        "torch's DataLoader, obstore in threads",
+        ("torch", "obstore"),
+        {"workers": Knob((1, 2, 4), 0, 64), "threads": THREADS},
+        RAW,
+        needs="obstore",
+        stores=("bucket",),
+        figures=ALL,
+        behind=BEHIND,
+    ),
+    "s3torchconnector": Peer(
+        "S3 Connector for PyTorch",
+        ("torch", "s3torchconnector"),
+        {"workers": WORKERS},
+        RAW,
+        needs="s3torchconnector",
+        stores=("bucket",),
+        figures=ALL,
+        behind=BEHIND,
+    ),
+    "litdata-raw": Peer(
+        "LitData, raw objects",
+        ("torch", "litdata"),
+        {"workers": WORKERS},
+        RAW,
+        needs="litdata",
+        stores=("bucket",),
+        behind=BEHIND,
+    ),
+    "litdata": Peer(
+        "LitData, optimised chunks",
+        ("torch", "litdata"),
+        {"workers": WORKERS, "ahead": AHEAD},
+        {"raw": "litdata", "tar": "litdata", "bin": "litdata"},
+        OWN,
+        needs="litdata",
+        stores=("bucket",),
+        figures=ALL,
+        behind=BEHIND,
+    ),
+    "streaming": Peer(
+        "MosaicML Streaming",
+        ("torch", "mosaicml-streaming"),
+        {"workers": WORKERS, "ahead": Knob((4, 8), 1, 64)},
+        {"raw": "mds", "tar": "mds", "bin": "mds"},
+        OWN,
+        needs="streaming",
+        stores=("bucket",),
+        figures=ALL,
+        behind=BEHIND,
+    ),
     "webdataset": Peer("WebDataset", ("torch", "webdataset"), {"workers": WORKERS}, {"raw": "tar", "tar": "tar"}),
-    "spdl": Peer("SPDL, obstore", ("spdl-core", "obstore"), {"ahead": CALLS, "threads": Knob((2, 4), 1, 64)}, RAW, needs="spdl",
-                 behind=BEHIND),
-    "grain": Peer("Grain, obstore", ("grain", "obstore"), {"threads": Knob((16, 32, 64), 1, 512), "workers": Knob((0, 1, 2), 0, 16)}, RAW,
-                  needs="grain", figures=ALL),
-    "ray": Peer("Ray Data", ("ray",), {"workers": Knob((2, 4, 8), 1, 32), "blocks": Knob((16, 32, 64), 1, 512)}, RAW, needs="ray"),
-    "dali": Peer("DALI on the CPU", ("nvidia-dali-cuda120",),
-                 {"workers": Knob((1, 2, 4), 1, 16), "threads": Knob((1, 2, 4), 1, 16), "ahead": Knob((2, 4, 8), 1, 64)}, RAW, needs="dali"),
+    "spdl": Peer(
+        "SPDL, obstore",
+        ("spdl-core", "obstore"),
+        {"ahead": CALLS, "threads": Knob((2, 4), 1, 64)},
+        RAW,
+        needs="spdl",
+        behind=BEHIND,
+    ),
+    "grain": Peer(
+        "Grain, obstore",
+        ("grain", "obstore"),
+        {"threads": Knob((16, 32, 64), 1, 512), "workers": Knob((0, 1, 2), 0, 16)},
+        RAW,
+        needs="grain",
+        figures=ALL,
+    ),
+    "ray": Peer(
+        "Ray Data",
+        ("ray",),
+        {"workers": Knob((2, 4, 8), 1, 32), "blocks": Knob((16, 32, 64), 1, 512)},
+        RAW,
+        needs="ray",
+    ),
+    "dali": Peer(
+        "DALI on the CPU",
+        ("nvidia-dali-cuda120",),
+        {"workers": Knob((1, 2, 4), 1, 16), "threads": Knob((1, 2, 4), 1, 16), "ahead": Knob((2, 4, 8), 1, 64)},
+        RAW,
+        needs="dali",
+    ),
     "tf.data": Peer("tf.data", ("tensorflow-cpu",), {"calls": CALLS}, RAW, needs="tensorflow", behind=("frameworks",)),
-}  # fmt: skip
+}
 
 
 class Venvs:
@@ -104,7 +176,9 @@ class Venvs:
         listed = HERE / f"landscape-requirements/{peer.needs}.txt"
         folder = self._root / peer.needs
         python, stamp = folder / "bin/python", folder / "leat-stamp"
-        key = hashlib.sha256(listed.read_bytes() + f"{sys.version} {sysconfig.get_path('purelib')}".encode()).hexdigest()
+        key = hashlib.sha256(
+            listed.read_bytes() + f"{sys.version} {sysconfig.get_path('purelib')}".encode()
+        ).hexdigest()
         if stamp.is_file() and stamp.read_text() == key:
             return str(python)
         if not self._may_install:
@@ -113,7 +187,17 @@ class Venvs:
         shutil.rmtree(folder, ignore_errors=True)
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
         self._put_behind(folder, peer)
-        words = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *options_of(listed), "-r", str(listed)]
+        words = [
+            str(python),
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--disable-pip-version-check",
+            *options_of(listed),
+            "-r",
+            str(listed),
+        ]
         try:
             done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS)
         except subprocess.TimeoutExpired:

@@ -66,19 +66,29 @@ REGIMES = {
     "shards-jpegs": Regime("Tar shards of JPEGs from a bucket, decoded", "jpegs", 16, task="pixels", form="tar"),
     "samples-100": Regime("Samples of 100 bytes, in shards, from a bucket", "samples-100", 1024, form="tar"),
     **{
-        f"tokens-{ranks}": Regime(f"Windows of 1,024 tokens from a bucket, {ranks} rank{'s' * (ranks > 1)}", "tokens", 64 // ranks,
-                                  task="tokens", form="bin", ranks=ranks)
+        f"tokens-{ranks}": Regime(
+            f"Windows of 1,024 tokens from a bucket, {ranks} rank{'s' * (ranks > 1)}",
+            "tokens",
+            64 // ranks,
+            task="tokens",
+            form="bin",
+            ranks=ranks,
+        )
         for ranks in (1, 2, 8)
     },
-    "function": Regime("A transform that holds the GIL for 3 ms; local files", "jpegs", 16, task="function", store="files"),
+    "function": Regime(
+        "A transform that holds the GIL for 3 ms; local files", "jpegs", 16, task="function", store="files"
+    ),
     "second-epoch": Regime("The second epoch of 111 KB objects, with each one's cache", "objects-111k", 16, epochs=2),
     "first-batch": Regime("Seconds to the first batch of 100,000 objects", "many", 64, figure="first"),
     "resume": Regime("Seconds to the next batch after a stop in the middle", "objects-111k", 16, figure="resume"),
-    "compute-bound": Regime("Training computes for longer than loading takes", "objects-4k", 64, step=0.05, nobody_wins=True,
-                            store="files"),
+    "compute-bound": Regime(
+        "Training computes for longer than loading takes", "objects-4k", 64, step=0.05, nobody_wins=True, store="files"
+    ),
     **{
-        f"study-{name}-{workers}x{batch}": Regime(f"The study's {name}: {workers} workers, batches of {batch}", "study", batch,
-                                                  fixed=workers, **more)
+        f"study-{name}-{workers}x{batch}": Regime(
+            f"The study's {name}: {workers} workers, batches of {batch}", "study", batch, fixed=workers, **more
+        )
         for name, more in (
             ("default", {"store": "files"}),
             ("distributed", {"store": "files", "ranks": 2}),
@@ -88,7 +98,7 @@ REGIMES = {
         for batch in (16, 64, 128)
     },
     "study-remote": Regime("The study's remote: 0 workers, batches of 64, two epochs", "study", 64, fixed=0, epochs=2),
-}  # fmt: skip
+}
 
 # Tiny ones: do the adapters work? `--quick` runs the first two, and others by name.
 QUICK = {
@@ -100,7 +110,9 @@ QUICK = {
     "quick-shards-pixels": Regime("Tar shards of JPEGs, tiny", "quick-jpegs", 8, task="pixels", form="tar"),
     "quick-100": Regime("Samples of 100 bytes, tiny", "quick-100", 256, form="tar"),
     "quick-tokens": Regime("Windows of tokens, 1 rank, tiny", "quick-tokens", 16, task="tokens", form="bin"),
-    "quick-tokens-2": Regime("Windows of tokens, 2 ranks, tiny", "quick-tokens", 16, task="tokens", form="bin", ranks=2),
+    "quick-tokens-2": Regime(
+        "Windows of tokens, 2 ranks, tiny", "quick-tokens", 16, task="tokens", form="bin", ranks=2
+    ),
     "quick-ranks": Regime("Files by 2 ranks, tiny", "quick", 16, store="files", ranks=2),
     "quick-function": Regime("A function, tiny", "quick-jpegs", 8, task="function", store="files"),
     "quick-second": Regime("A second epoch, tiny", "quick", 16, epochs=2),

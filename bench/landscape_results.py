@@ -1,4 +1,4 @@
-"""What bench/landscape_bench.py has measured, a line of JSON each: a run that was stopped goes on after the last."""
+"""The measurements of bench/landscape_bench.py, a line of JSON each: a run that was stopped goes on after the last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures regimes: the sweep of each peer, then runs of all in turn; what was measured before is not measured again."""
+"""Measures regimes: the sweep of each peer, then runs of all in turn. What is known already is not measured again."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ import time
 from types import TracebackType
 from typing import Any
 
-import landscape_child
+import leat.testing
 import numpy as np
+
+import landscape_child
 from landscape_chain import is_kept
 from landscape_child import Failed
 from landscape_data import DataFolder
@@ -24,8 +26,6 @@ from landscape_regimes import DATA, Regime
 from landscape_results import Results
 from landscape_sweep import Setting, sweep
 from measure import machine, spread
-
-import leat.testing
 
 BATCHES_A_WORKER = 20
 GRACE_SECONDS = 60.0  # After the limit, for a batch that takes long.
@@ -53,7 +53,7 @@ class Landscape:
         self._buckets: dict[str, Any] = {}
         here = machine()
         self._commit = here["commit"]
-        self._where = f"{here['cpu']}, {here['cpus']} CPUs, {args.endpoint or f'leat bucket {args.latency} {args.bandwidth}'}"
+        self._where = f"{here['cpu']}, {here['cpus']} CPUs, leat bucket {args.latency} {args.bandwidth}"
         self.known = 0
         self.is_spent = False
 
@@ -64,7 +64,9 @@ class Landscape:
     def __enter__(self) -> Landscape:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._stack.close()
 
     def regime(self, name: str, regime: Regime, peers: list[str]) -> list[dict[str, Any]]:
@@ -106,6 +108,10 @@ class Landscape:
             self._versions[name] = landscape_child.once(self.python(peer), told, seconds=120) if peer.packages else {}
         return self._versions[name]
 
+    def told_versions(self, name: str) -> str:
+        found = self._versions.get(name, {})
+        return ", ".join(f"{package} {version}" for package, version in found.items()) or f"commit {self._commit}"
+
     def folder(self, regime: Regime, form: str) -> pathlib.Path:
         return self._data.ensure(regime.data, DATA[regime.data], form)
 
@@ -113,9 +119,13 @@ class Landscape:
         file = self._data.table(regime.data)
         return str(file) if file.is_file() else ""
 
+    def digest(self, regime: Regime) -> str:
+        """The hash of the whole content of its data, where that is known."""
+        return self._data.digest(regime.data) if self.table(regime) else ""
+
     def key(self, regime: str, peer: str, setting: Setting, run: int | str) -> dict[str, Any]:
-        return {"regime": regime, "peer": peer, "setting": setting, "run": run, "versions": self._versions.get(peer, {}),
-                "commit": self._commit, "where": self._where}  # fmt: skip
+        return {"regime": regime, "peer": peer, "setting": setting, "run": run,
+                "versions": self._versions.get(peer, {}), "commit": self._commit, "where": self._where}  # fmt: skip
 
     def known_of(self, key: dict[str, Any]) -> dict[str, Any] | None:
         found = self._results.of(key)
@@ -200,7 +210,10 @@ class Cell:
         key = self._landscape.key(self._name, self._peer, setting, run)
         found = self._landscape.known_of(key)
         if found is None:
-            print(f"{self._name}, {self._peer} {setting or ''}: {'trial' if run == 'trial' else f'run {int(run) + 1}'}", file=sys.stderr)
+            print(
+                f"{self._name}, {self._peer} {setting or ''}: {'trial' if run == 'trial' else f'run {int(run) + 1}'}",
+                file=sys.stderr,
+            )
             try:
                 found = self._landscape.keep(key, self._measure(setting, is_trial=run == "trial"))
             except (Failed, RuntimeError, OSError) as error:
@@ -223,15 +236,20 @@ class Cell:
         regime, peer = self._regime, PEERS[self._peer]
         told = self._told(home, more, is_trial=is_trial)
         bucket = self._landscape.bucket(regime.data)
-        ranks = landscape_child.Ranks(self._landscape.python(peer), home, told, {**bucket.env(), "S3_ENDPOINT_URL": bucket.url},
+        variables = {**bucket.env(), "S3_ENDPOINT_URL": bucket.url}
+        ranks = landscape_child.Ranks(self._landscape.python(peer), home, told, variables,
                                       is_leat=self._peer.startswith("leat"))  # fmt: skip
-        parts, peak = ranks.run(bucket.reset_counters, regime.epochs, regime.epochs * (self._landscape.limit + GRACE_SECONDS))
+        parts, peak = ranks.run(
+            bucket.reset_counters, regime.epochs, regime.epochs * (self._landscape.limit + GRACE_SECONDS)
+        )
         counted = bucket.counters()
         self._check(parts, home, more)
         samples, seconds = sum(part["samples"] for part in parts), max(part["seconds"] for part in parts)
         return {
             "samples": samples, "seconds": seconds, "first_batch_s": max(part["first_batch_s"] for part in parts),
-            "whole": all(part["whole"] for part in parts), "cpu_s": sum(part["cpu_s"] for part in parts), "peak_bytes": peak,
+            "whole": all(part["whole"] for part in parts), "cpu_s": sum(part["cpu_s"] for part in parts),
+            "peak_bytes": max(peak, sum(part["own_peak_bytes"] for part in parts)),
+            "content": self._landscape.digest(regime),
             "gets": counted["get"], "bytes": counted["bytes"], "hash_s": sum(part["hash_s"] for part in parts),
         }  # fmt: skip
 
@@ -243,13 +261,12 @@ class Cell:
         if form == "tar":
             shards.write_text(json.dumps(sorted(os.listdir(folder))))
         setting = more["setting"]
+        of_regime = regime._asdict() | {"form": form, "numbered": regime.task in ("bytes", "tokens")}
         return {
-            "do": "read", "peer": self._peer, "task": regime.task, "data": regime.data, "batch": regime.batch, "form": form,
-            "store": regime.store, "url": self._landscape.bucket(regime.data).url, "bucket": folder.name, "folder": str(folder),
-            "shards": str(shards), "samples": data.samples, "size": data.size, "small": data.is_small, "kind": data.kind,
-            "numbered": None if data.kind == "many" else regime.task in ("bytes", "tokens"),
-            "table": self._landscape.table(regime), "figure": regime.figure, "epochs": regime.epochs, "ranks": regime.ranks,
-            "step": regime.step, "fixed": regime.fixed, "keep": regime.keep, "cache": f"{home}/cache", "unsigned": False,
+            **of_regime, "do": "read", "peer": self._peer, "url": self._landscape.bucket(regime.data).url,
+            "bucket": folder.name, "folder": str(folder), "shards": str(shards), "cache": f"{home}/cache",
+            "samples": data.samples, "size": data.size, "small": data.is_small, "kind": data.kind,
+            "numbered": None if data.kind == "many" else of_regime["numbered"], "table": self._landscape.table(regime),
             "limit": self._landscape.limit, "trial": self._landscape.trial if is_trial else 0,
             "least_batches": BATCHES_A_WORKER * max(1, setting.get("workers", 1)) if is_trial else 0,
             "most_batches": 1 if regime.figure == "first" else 0, "state_file": "", "keep_state": "", **more,

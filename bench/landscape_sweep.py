@@ -23,7 +23,7 @@ Setting = dict[str, int]
 
 
 def beyond(knob: Knob, rates: Mapping[int, float]) -> int | None:
-    """What to try next if the best is at an end of those tried; None if it is inside, or at a bound."""
+    """The value to try next if the best is at an end of those tried; None if it is inside, or at a bound."""
     best = max(rates, key=rates.__getitem__)
     if best == max(rates) and best < knob.most:
         return min(max(1, 2 * best), knob.most)

@@ -18,6 +18,7 @@ import json
 import os
 import pathlib
 import pickle
+import resource
 import sys
 import time
 from collections.abc import Iterable
@@ -58,7 +59,7 @@ def array_of(rows: Any, size: int) -> np.ndarray:
 
 
 class Seen:
-    """What came: its numbers, and the hashes of bytes."""
+    """The numbers that came, and the hashes of their bytes."""
 
     def __init__(self, told: dict[str, Any]) -> None:
         self._told = told
@@ -85,7 +86,7 @@ class Seen:
         return np.concatenate([np.zeros(0, np.int64), *self._numbers])
 
     def faults(self) -> str:
-        """What is wrong with it, in words: samples twice, unknown ones, other bytes."""
+        """The fault of it, in words: samples twice, unknown ones, other bytes."""
         numbers = self.numbers()
         if len(numbers) and not 0 <= numbers.min() <= numbers.max() < self._told["samples"]:
             return "a sample that is not in the data"
@@ -144,6 +145,7 @@ def read(told: dict[str, Any]) -> dict[str, Any]:
     found = {
         "seconds": seconds, "first_batch_s": first, "samples": seen.samples, "batches": batches, "whole": whole,
         "cpu_s": tree_cpu_seconds() - cpu, "hash_s": seen.hash_seconds, "fault": seen.faults(),
+        "own_peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }  # fmt: skip
     np.save(f"{told['home']}/numbers-{told['rank']}.npy", seen.numbers())
     if told["keep_state"]:

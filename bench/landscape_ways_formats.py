@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+
 from landscape_chain import SEED, finished, number_of
 
 Told = dict[str, Any]
@@ -52,10 +53,16 @@ def write(told: Told) -> dict[str, Any]:
     if told["form"] == "mds":
         from streaming import MDSWriter
 
-        kind = {"jpegs": "bytes", "tokens": f"ndarray:uint16:{told['size'] // 2}"}.get(told["kind"], f"ndarray:uint8:{told['size']}")
+        kind = {"jpegs": "bytes", "tokens": f"ndarray:uint16:{told['size'] // 2}"}.get(
+            told["kind"], f"ndarray:uint8:{told['size']}"
+        )
         with MDSWriter(columns={"data": kind, "label": "int"}, out=told["folder"], size_limit=told["shard"]) as out:
             for number, data in writes(told):
-                value = data if kind == "bytes" else np.frombuffer(data, np.uint16 if told["kind"] == "tokens" else np.uint8)
+                value = (
+                    data
+                    if kind == "bytes"
+                    else np.frombuffer(data, np.uint16 if told["kind"] == "tokens" else np.uint8)
+                )
                 out.write({"data": value, "label": number})
     else:
         import litdata
@@ -68,7 +75,7 @@ def write(told: Told) -> dict[str, Any]:
 
 
 def allow_http() -> None:
-    """LitData's workers are forked, as in notebooks; and its client is allowed HTTP, which the bench's bucket speaks."""
+    """LitData's workers are forked, as in notebooks; its client is allowed HTTP, which the bench's bucket speaks."""
     import litdata.processing.data_processor
     import litdata.streaming.downloader
 
@@ -115,10 +122,11 @@ def litdata_raw(told: Told) -> Iterator[Any]:
 
     yield None
     dataset = Numbered(f"s3://{told['bucket']}/", cache_dir=told["cache"], cache_files=told["epochs"] > 1,
-                       transform=lambda data: finished(told["task"], data),
-                       storage_options={"endpoint_url": told["url"], "allow_http": "true"})  # fmt: skip
+                       transform=lambda data: finished(told["task"], data))  # fmt: skip
     workers = told["setting"]["workers"]
-    loader = DataLoader(dataset, told["batch"], shuffle=True, num_workers=workers, persistent_workers=workers > 0 < told["epochs"] - 1)
+    loader = DataLoader(
+        dataset, told["batch"], shuffle=True, num_workers=workers, persistent_workers=workers > 0 < told["epochs"] - 1
+    )
     for _ in range(told["epochs"]):
         yield loader
 
@@ -180,7 +188,8 @@ def webdataset(told: Told) -> Iterator[Any]:
     place = told["folder"] if told["store"] == "files" else f"{told['url']}/{told['bucket']}"
     cached = {"cache_dir": told["cache"]} if told["epochs"] > 1 else {}
     os.makedirs(told["cache"], exist_ok=True)
-    dataset = wds.WebDataset([f"{place}/{name}" for name in names], shardshuffle=len(names), seed=SEED, empty_check=False,
+    urls = [f"{place}/{name}" for name in names]
+    dataset = wds.WebDataset(urls, shardshuffle=len(names), seed=SEED, empty_check=False,
                              nodesplitter=wds.split_by_node, **cached)  # fmt: skip
     field = "jpg" if told["task"] == "pixels" else "bin"
     dataset = dataset.shuffle(SHUFFLED).map(lambda one: (number_of(one["__key__"]), finished(told["task"], one[field])))

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+
 from landscape_chain import MEAN, SEED, SIDE, STD, finished, number_of
 from landscape_ways_torch import Told, getter, listed
 
@@ -16,7 +17,7 @@ DALI_THREADS = 32  # Requests at once of each of DALI's Python workers.
 
 
 def tensorflow(told: Told) -> Iterator[Any]:
-    """As the guide to tf.data's performance has it. TensorFlow reads no S3 by itself: a read is a function of Python."""
+    """As the guide to tf.data's performance has it. TensorFlow itself reads no S3: a read is a function of Python."""
     import tensorflow as tf
 
     told["client"] = "boto3"
@@ -51,7 +52,8 @@ def tensorflow(told: Told) -> Iterator[Any]:
 
 def tensorflow_pixels(tf: Any, jpeg: Any) -> Any:
     begin, size, _ = tf.image.sample_distorted_bounding_box(
-        tf.image.extract_jpeg_shape(jpeg), tf.zeros([1, 0, 4]), area_range=(0.08, 1.0), aspect_ratio_range=(3 / 4, 4 / 3),
+        tf.image.extract_jpeg_shape(jpeg), tf.zeros([1, 0, 4]), area_range=(0.08, 1.0),
+        aspect_ratio_range=(3 / 4, 4 / 3),
         use_image_if_no_bounding_boxes=True,
     )  # fmt: skip
     y, x, _ = tf.unstack(begin)
@@ -62,7 +64,7 @@ def tensorflow_pixels(tf: Any, jpeg: Any) -> Any:
 
 
 class DaliBatches:
-    """What DALI's Python workers call: the objects of a batch at once, by threads."""
+    """The source that DALI's Python workers call: the objects of a batch at once, by threads."""
 
     def __init__(self, told: Told, keys: list[str]) -> None:
         self._told = {**told, "client": "boto3"}
@@ -103,7 +105,9 @@ def dali(told: Told) -> Iterator[Any]:
         if told["task"] == "pixels":
             data = fn.decoders.image_random_crop(data, device="cpu", output_type=types.RGB)
             data = fn.resize(data, device="cpu", resize_x=SIDE, resize_y=SIDE)
-            data = fn.crop_mirror_normalize(data, device="cpu", dtype=types.FLOAT, output_layout="CHW", mean=MEAN.tolist(), std=STD.tolist())
+            data = fn.crop_mirror_normalize(
+                data, device="cpu", dtype=types.FLOAT, output_layout="CHW", mean=MEAN.tolist(), std=STD.tolist()
+            )
         return data, numbers
 
     pipeline = graph(batch_size=told["batch"], num_threads=setting["threads"], device_id=None, seed=SEED,
@@ -126,7 +130,9 @@ def ray(told: Told) -> Iterator[Any]:
     import ray.data
 
     workers = max(1, told["setting"]["workers"])
-    ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level="error", _temp_dir=short_folder())
+    ray.init(
+        num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level="error", _temp_dir=short_folder()
+    )
     ray.data.DataContext.get_current().enable_progress_bars = False
     yield None
     if told["store"] == "files":

@@ -14,8 +14,6 @@ FIELDS = {"raw": {"bytes": "data", "pixels": "image", "function": "data"}, "tar"
 def dataset_of(leat: Any, told: Told) -> Any:
     place = told["folder"] if told["store"] == "files" else f"s3://{told['bucket']}"
     options = {} if told["store"] == "files" else {"endpoint_url": told["url"]}
-    if told["unsigned"] and options:
-        options["no_sign_request"] = True
     if told["task"] == "tokens":
         return leat.Dataset.tokens(place, dtype="uint16", seq_len=told["size"] // 2, storage_options=options or None)
     dataset = leat.Dataset(place, storage_options=options or None)
@@ -50,7 +48,8 @@ def leat_default(told: Told) -> Iterator[Any]:
     ranks = {"rank": told["rank"], "world_size": told["ranks"]} if told["ranks"] > 1 else {}
     with leat.Loader(
         dataset_of(leat, told), batch_size=told["batch"], shuffle=True, seed=1, drop_last=False, epochs=told["epochs"],
-        fields=(field,) if told["numbered"] is not False else (field, "index"), ops=ops_of(leat, told), output="numpy", **ranks, **setting,
+        fields=(field,) if told["numbered"] is not False else (field, "index"), ops=ops_of(leat, told),
+        output="numpy", **ranks, **setting,
     ) as loader:  # fmt: skip
         if told["state"] is not None:
             loader.load_state_dict(told["state"])

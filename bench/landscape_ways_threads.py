@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+
 from landscape_chain import SEED, finished, number_of
 from landscape_ways_torch import Told, getter, listed, obstore_of
 
@@ -43,7 +44,8 @@ def spdl(told: Told) -> Iterator[Any]:
         draw.shuffle(keys)
         built = (
             spdl.pipeline.PipelineBuilder().add_source(list(keys)).pipe(fetch, concurrency=ahead)
-            .pipe(finish, concurrency=threads).aggregate(told["batch"]).pipe(stacked).add_sink(SINK).build(num_threads=threads)
+            .pipe(finish, concurrency=threads).aggregate(told["batch"]).pipe(stacked).add_sink(SINK)
+            .build(num_threads=threads)
         )  # fmt: skip
         with built.auto_stop():
             yield iter(built)

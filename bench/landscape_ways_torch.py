@@ -28,7 +28,7 @@ def obstore_of(told: Told) -> Any:
     from obstore.store import S3Store
 
     return S3Store(
-        told["bucket"], endpoint=told["url"], region="us-east-1", skip_signature=told["unsigned"],
+        told["bucket"], endpoint=told["url"], region="us-east-1",
         virtual_hosted_style_request=False, client_options={"allow_http": True},
     )  # fmt: skip
 
@@ -76,7 +76,9 @@ class Objects:
 
         key = self._keys[index]
         data = self._get(key)
-        return 0 if self._told["numbered"] is None else number_of(key), torch.from_numpy(finished(self._told["task"], data))
+        return 0 if self._told["numbered"] is None else number_of(key), torch.from_numpy(
+            finished(self._told["task"], data)
+        )
 
 
 class ObjectsByThreads(Objects):
@@ -91,7 +93,7 @@ class ObjectsByThreads(Objects):
 
 
 class Rest:
-    """What a stopped epoch has left: the sampler that a user of torch writes to go on."""
+    """The rest of a stopped epoch: the sampler that a user of torch writes to go on."""
 
     def __init__(self, count: int, seen: int) -> None:
         import torch
@@ -106,7 +108,6 @@ class Rest:
 
 
 def loader_over(dataset: Any, told: Told) -> Any:
-    import torch.utils.data
     from torch.utils.data import DataLoader, DistributedSampler
 
     warnings.filterwarnings("ignore", message="This DataLoader will create")
@@ -123,7 +124,6 @@ def loader_over(dataset: Any, told: Told) -> Any:
 
 def epochs_of(make: Callable[[Told], Any], told: Told) -> Iterator[Any]:
     import torch  # noqa: F401
-    import torch.utils.data
 
     if told["store"] == "bucket":
         __import__(told["client"])
@@ -165,7 +165,7 @@ def s3torchconnector(told: Told) -> Iterator[Any]:
 
         return S3MapDataset.from_prefix(
             f"s3://{told['bucket']}/", region="us-east-1", endpoint=told["url"], transform=FromReader(told),
-            s3client_config=S3ClientConfig(unsigned=told["unsigned"], force_path_style=True),
+            s3client_config=S3ClientConfig(force_path_style=True),
         )  # fmt: skip
 
     yield from epochs_of(make, _with(told, "s3torchconnector"))

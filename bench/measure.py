@@ -67,7 +67,7 @@ def publish_to(file: pathlib.Path, command: str) -> None:
 
 
 def publish_nothing(why: str) -> None:
-    """What was published before stays, since this run has not measured the whole."""
+    """Leaves what was published before, since this run has not measured the whole."""
     global _published
     if _published is not None:
         print(f"nothing is published: {why}", file=sys.stderr)
