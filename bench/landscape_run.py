@@ -1,4 +1,4 @@
-"""Measures regimes: the sweep of each peer, then runs of all in turn. What is known already is not measured again."""
+"""Measures regimes: the sweep of each peer, then runs of all in turn. Known measurements are not made again."""
 
 from __future__ import annotations
 

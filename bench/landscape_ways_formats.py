@@ -50,6 +50,7 @@ class Sample:
 
 def write(told: Told) -> dict[str, Any]:
     """Writes MDS shards or LitData's chunks of the data."""
+    load_torchvision()
     if told["form"] == "mds":
         from streaming import MDSWriter
 
