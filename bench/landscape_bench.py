@@ -1,7 +1,8 @@
 """The field side by side: loaders of others, each at its best, beside Leat.
 
     ./dev bench landscape [--only REGIME ...] [--peers PEER ...] [--runs 5] [--budget 40min] [--limit 120]
-                          [--fresh] [--latency 20ms] [--bandwidth 200MB/s] [--list] [--quick] [--json]
+                          [--fresh] [--endpoint URL] [--latency 20ms] [--bandwidth 200MB/s] [--list] [--quick]
+                          [--json]
 
 A whole run takes many hours; it can be stopped at any time, and goes on where it stopped:
 build/landscape/results.jsonl has a line for each measurement. `--budget` ends it in between. A peer is installed into
@@ -54,6 +55,7 @@ def options() -> argparse.Namespace:
         "--budget", type=seconds_of, default=float("inf"), help="such as 40min: ends then, and goes on next time"
     )
     parser.add_argument("--fresh", action="store_true", help="forget what was measured")
+    parser.add_argument("--endpoint", help="an S3 server in the place of `leat bucket`; credentials in AWS_ variables")
     parser.add_argument("--latency", default="20ms")
     parser.add_argument("--bandwidth", default="200MB/s")
     parser.add_argument("--home", type=pathlib.Path, default=HOME, help="the folder of data, venvs and results")

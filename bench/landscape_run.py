@@ -21,6 +21,7 @@ import landscape_child
 from landscape_chain import is_kept
 from landscape_child import Failed
 from landscape_data import DataFolder
+from landscape_endpoint import Endpoint
 from landscape_peers import PEERS, Peer, Venvs
 from landscape_regimes import DATA, Regime
 from landscape_results import Results
@@ -53,7 +54,9 @@ class Landscape:
         self._buckets: dict[str, Any] = {}
         here = machine()
         self._commit = here["commit"]
-        self._where = f"{here['cpu']}, {here['cpus']} CPUs, leat bucket {args.latency} {args.bandwidth}"
+        self._where = (
+            f"{here['cpu']}, {here['cpus']} CPUs, {args.endpoint or f'leat bucket {args.latency} {args.bandwidth}'}"
+        )
         self.known = 0
         self.is_spent = False
 
@@ -139,6 +142,8 @@ class Landscape:
 
     def bucket(self, data: str) -> Any:
         """The bucket that serves it: one for all, but that of many objects, which serves one file as so many."""
+        if self._args.endpoint:
+            return self._buckets.setdefault("", Endpoint(self._args.endpoint, self._data.root))
         which = data if DATA[data].kind == "many" else ""
         if which not in self._buckets:
             more = {"repeat": f"{data}-raw/x.bin:{DATA[data].samples}"} if which else {}
@@ -236,6 +241,8 @@ class Cell:
         regime, peer = self._regime, PEERS[self._peer]
         told = self._told(home, more, is_trial=is_trial)
         bucket = self._landscape.bucket(regime.data)
+        if isinstance(bucket, Endpoint) and regime.store == "bucket":
+            bucket.upload(told["bucket"], regime.data)
         variables = {**bucket.env(), "S3_ENDPOINT_URL": bucket.url}
         ranks = landscape_child.Ranks(self._landscape.python(peer), home, told, variables,
                                       is_leat=self._peer.startswith("leat"))  # fmt: skip
@@ -300,6 +307,12 @@ def figure_of(regime: Regime, found: dict[str, Any]) -> float:
     return float(found["samples"]) / max(found["seconds"], LOW_SECONDS)
 
 
+def told_gets(gets: list[int | None], samples: list[int]) -> str:
+    """The GETs a sample, of the runs in which a server counted them."""
+    counted = [count / number for count, number in zip(gets, samples) if count is not None]
+    return f"{spread(counted)[0]:.3f}" if counted else "not counted"
+
+
 def rows_of(regime: Regime, cells: dict[str, Cell]) -> list[dict[str, Any]]:
     """A row for each peer, the failed ones too, and how Leat's default stands to it."""
     ours = cells["leat"].runs if "leat" in cells and not cells["leat"].failure else []
@@ -319,7 +332,7 @@ def rows_of(regime: Regime, cells: dict[str, Cell]) -> list[dict[str, Any]]:
         samples = [max(1, run["samples"]) for run in cell.runs]
         row |= {
             "first_batch_s": f"{spread([run['first_batch_s'] for run in cell.runs])[0]:.2f}",
-            "gets_a_sample": f"{spread([run['gets'] / n for run, n in zip(cell.runs, samples)])[0]:.3f}",
+            "gets_a_sample": told_gets([run["gets"] for run in cell.runs], samples),
             "cpu_us": spread([run["cpu_s"] / n * 1e6 for run, n in zip(cell.runs, samples)])[0],
             "peak_mb": round(spread([run["peak_bytes"] / 1e6 for run in cell.runs])[0]),
             "setting": " ".join(f"{key}={value}" for key, value in (cell.setting or {}).items()) or "default",
