@@ -37,12 +37,14 @@ class Peer(NamedTuple):
     needs: str = ""
     stores: tuple[str, ...] = ("bucket", "files")
     figures: tuple[str, ...] = ("rate", "first")
+    has_ranks: bool = True  # It can give a rank its share.
     behind: tuple[str, ...] = ()  # Folders of the environment that are looked into before its own packages.
 
     def reads(self, regime: Regime) -> bool:
         return (
             regime.form in self.forms and regime.task in self.tasks and regime.store in self.stores
             and regime.figure in self.figures
+            and (regime.ranks == 1 or self.has_ranks)
             and (regime.data != "many" or self.forms[regime.form] == "raw")
             and (regime.keep == 1 or self.forms[regime.form] == "raw")
         )  # fmt: skip
@@ -96,6 +98,7 @@ PEERS = {
         {"workers": WORKERS},
         RAW,
         needs="litdata",
+        has_ranks=False,
         stores=("bucket",),
         behind=BEHIND,
     ),
@@ -143,6 +146,7 @@ PEERS = {
         ("ray",),
         {"workers": Knob((2, 4, 8), 1, 32), "blocks": Knob((16, 32, 64), 1, 512)},
         RAW,
+        has_ranks=False,
         needs="ray",
     ),
     "dali": Peer(

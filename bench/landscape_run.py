@@ -25,7 +25,7 @@ from landscape_endpoint import Endpoint
 from landscape_peers import PEERS, Peer, Venvs
 from landscape_regimes import DATA, Regime
 from landscape_results import Results
-from landscape_sweep import Setting, sweep
+from landscape_sweep import Knob, Setting, sweep
 from measure import machine, spread
 
 BATCHES_A_WORKER = 20
@@ -183,8 +183,8 @@ class Cell:
         knobs = {}
         for name, knob in peer.knobs.items():
             knobs[name] = knob.within(self._most_workers()) if name == "workers" else knob
-            if name == "workers" and regime.fixed is not None:
-                knobs[name] = knobs[name]._replace(start=(regime.fixed,), least=regime.fixed, most=regime.fixed)
+        if regime.fixed is not None:
+            knobs |= fixed_knob(list(knobs), regime.fixed)
         if self._landscape.is_quick:
             self.setting = {name: knob.start[0] for name, knob in knobs.items()}
             return
@@ -296,6 +296,15 @@ class Cell:
         wanted = sum(is_kept(number, self._regime.keep) for number in range(self._data.samples))
         if all(part["whole"] for part in parts) and len(came) != wanted:
             raise Failed(f"wrong content: {len(came)} samples of {wanted}")
+
+
+def fixed_knob(names: list[str], workers: int) -> dict[str, Knob]:
+    """The knob that stands for workers, held at that number; threads are 1 at least."""
+    for name in ("workers", "threads", "calls"):
+        if name in names:
+            value = workers if name == "workers" else max(1, workers)
+            return {name: Knob((value,), value, value)}
+    return {}
 
 
 def figure_of(regime: Regime, found: dict[str, Any]) -> float:

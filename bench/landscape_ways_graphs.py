@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from landscape_chain import MEAN, SEED, SIDE, STD, finished, number_of
-from landscape_ways_torch import Told, getter, listed
+from landscape_ways_torch import Told, getter, listed, mine
 
 DALI_THREADS = 32  # Requests at once of each of DALI's Python workers.
 
@@ -24,7 +24,7 @@ def tensorflow(told: Told) -> Iterator[Any]:
     if told["store"] == "bucket":
         __import__("boto3")
     yield None
-    keys, calls = listed(told), told["setting"]["calls"]
+    keys, calls = mine(told, listed(told)), told["setting"]["calls"]
     numbers = [0 if told["numbered"] is None else number_of(key) for key in keys]
     if told["store"] == "files":
         names = [os.path.join(told["folder"], key) for key in keys]
@@ -87,7 +87,7 @@ def dali(told: Told) -> Iterator[Any]:
     from nvidia.dali import fn, pipeline_def, types
 
     yield None
-    keys = listed(told)
+    keys = mine(told, listed(told))
     random.Random(SEED).shuffle(keys)
     setting = told["setting"]
 
@@ -136,7 +136,7 @@ def ray(told: Told) -> Iterator[Any]:
     ray.data.DataContext.get_current().enable_progress_bars = False
     yield None
     if told["store"] == "files":
-        place, files = told["folder"], None
+        place, files = [os.path.join(told["folder"], key) for key in listed(told)], None
     else:
         place = told["bucket"]
         files = pyarrow.fs.S3FileSystem(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from landscape_chain import SEED, finished, number_of
-from landscape_ways_torch import Told, getter, listed, obstore_of
+from landscape_ways_torch import Told, getter, listed, mine, obstore_of
 
 SINK = 3  # Batches that wait at the end of SPDL's pipeline.
 
@@ -21,7 +21,7 @@ def spdl(told: Told) -> Iterator[Any]:
     if told["store"] == "bucket":
         import obstore
     yield None
-    keys = listed(told)
+    keys = mine(told, listed(told))
     threads = told["setting"]["threads"]
     if told["store"] == "bucket":
         store = obstore_of(told)

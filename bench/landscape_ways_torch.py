@@ -43,6 +43,11 @@ def listed(told: Told) -> list[str]:
     return keys if told["keep"] == 1 else [key for key in keys if is_kept(number_of(key), told["keep"])]
 
 
+def mine(told: Told, keys: list[str]) -> list[str]:
+    """A rank's share."""
+    return keys[told["rank"] :: told["ranks"]]
+
+
 def getter(told: Told) -> Get:
     """Bytes of a key, by one client of this process."""
     if told["store"] == "files":
