@@ -91,7 +91,7 @@ class Seen:
         if len(numbers) and not 0 <= numbers.min() <= numbers.max() < self._told["samples"]:
             return "a sample that is not in the data"
         repeated = len(numbers) - len(np.unique(numbers))
-        if repeated and self._told["data"] != "many":
+        if repeated and self._told["kind"] != "many":
             return f"{repeated} samples came twice"
         if self._hashes and self._told["table"]:
             wrong = np.concatenate(self._hashes) != np.load(self._told["table"])[numbers]
