@@ -125,6 +125,13 @@ class DataFolder:
         stamp.write_text(wanted)
         return folder
 
+    def tidy(self, form: str) -> list[str]:
+        """Removes what a reader has left among raw samples, and names it: LitData writes its index beside the data."""
+        left = sorted(path.name for path in (self.root / form).glob("index.json*")) if form.endswith("-raw") else []
+        for name in left:
+            (self.root / form / name).unlink()
+        return left
+
     def _write(self, name: str, data: Data, form: str, folder: pathlib.Path) -> None:
         if data.kind == "many":  # One object, which the bucket serves as so many.
             (folder / "x.bin").write_bytes(bytes_of(data, 0))

@@ -50,6 +50,11 @@ class Endpoint:
             client.put_object(Bucket=MADE, Key=form, Body=stamp.encode())
         self._there.add(form)
 
+    def tidy(self, form: str) -> None:
+        """Removes the index that LitData writes beside raw samples."""
+        if form.endswith("-raw"):
+            self._client().delete_object(Bucket=form, Key="index.json.zstd")
+
     def _client(self) -> Any:
         import boto3
         import botocore.config

@@ -118,6 +118,12 @@ class Landscape:
     def folder(self, regime: Regime, form: str) -> pathlib.Path:
         return self._data.ensure(regime.data, DATA[regime.data], form)
 
+    def tidy(self, form: str, bucket: Any) -> None:
+        """So that the next one finds the data as it was."""
+        self._data.tidy(form)
+        if isinstance(bucket, Endpoint):
+            bucket.tidy(form)
+
     def table(self, regime: Regime) -> str:
         file = self._data.table(regime.data)
         return str(file) if file.is_file() else ""
@@ -243,6 +249,8 @@ class Cell:
         bucket = self._landscape.bucket(regime.data)
         if isinstance(bucket, Endpoint) and regime.store == "bucket":
             bucket.upload(told["bucket"], regime.data)
+        if regime.store == "bucket":
+            self._landscape.tidy(told["bucket"], bucket)  # One that failed may have left something.
         variables = {**bucket.env(), "S3_ENDPOINT_URL": bucket.url}
         ranks = landscape_child.Ranks(self._landscape.python(peer), home, told, variables,
                                       is_leat=self._peer.startswith("leat"))  # fmt: skip
@@ -250,6 +258,8 @@ class Cell:
             bucket.reset_counters, regime.epochs, regime.epochs * (self._landscape.limit + GRACE_SECONDS)
         )
         counted = bucket.counters()
+        if regime.store == "bucket":
+            self._landscape.tidy(told["bucket"], bucket)
         self._check(parts, home, more)
         samples, seconds = sum(part["samples"] for part in parts), max(part["seconds"] for part in parts)
         return {
