@@ -57,22 +57,32 @@ def interleave(
 
 
 _published: tuple[pathlib.Path, str] | None = None  # The file, and the command.
+_is_begun = False  # Whether the file is this run's already.
 
 
 def publish_to(file: pathlib.Path, command: str) -> None:
     """From now on keep(), and so report(), writes the tables of this run into that file."""
+    global _published, _is_begun
+    _published, _is_begun = (file, command), False
+
+
+def publish_nothing(why: str) -> None:
+    """Leaves what was published before, since this run has not measured the whole."""
     global _published
-    file.unlink(missing_ok=True)
-    _published = (file, command)
+    if _published is not None:
+        print(f"nothing is published: {why}", file=sys.stderr)
+    _published = None
 
 
 def keep(title: str, rows: list[dict[str, Any]]) -> None:
     """Adds a table to what is published, if anything is."""
+    global _is_begun
     if _published is None:
         return
     file, command = _published
     file.parent.mkdir(exist_ok=True)
-    tables = json.loads(file.read_text())["tables"] if file.is_file() else []
+    tables = json.loads(file.read_text())["tables"] if _is_begun else []
+    _is_begun = True
     kept = {"command": command, "date": datetime.date.today().isoformat(), "machine": machine(),
             "tables": [*tables, {"title": title, "rows": rows}]}  # fmt: skip
     file.write_text(json.dumps(kept, indent=1) + "\n")

@@ -1,7 +1,8 @@
 """The pages of figures, from what benches have published.
 
     ./dev bench NAME [options] --publish    runs one, and keeps what it found in bench/published/NAME.json
-    ./dev bench --publish                   writes docs/performance.md and docs/reliability.md from what is kept
+    ./dev bench --publish                   writes docs/performance.md, docs/reliability.md and, once there is
+                                            a whole run, docs/landscape.md from what is kept
 
 Each file of bench/published holds the rows of one run, its command, day, machine and commit.
 """
@@ -253,5 +254,8 @@ def page_of(head: str, figures: tuple[Figure, ...], published: pathlib.Path) -> 
 
 
 def rewrite() -> None:
+    import landscape_page
+
+    landscape_page.write(PUBLISHED)
     PAGE.write_text(page(PUBLISHED))
     RELIABILITY.write_text(reliability(PUBLISHED))
