@@ -124,7 +124,7 @@ def tell_ops(rows: Rows) -> str:
 
 def tell_dropin(rows: Rows) -> str:
     heads = {"way": "", "rate": "samples/s", "rate_mad": "±", "over_torch": "times torch, as many workers", "over_best": "times torch's best"}
-    # Where the sweep found a number of workers that has a row, that row says the same.
+    # The row of that number of workers says the same.
     told = [row for row in rows if not row["way"].endswith(("at its best, 0 workers", "at its best, 2 workers"))]
     return (
         "A Dataset whose `__getitem__` gets one object, 110 ms away (gets), reads files, decodes pictures, or counts in Python. "

@@ -736,9 +736,9 @@ class Dataset:
 
         A sample is `frames` pictures of a file, read by range and decoded: ``video``, an array of
         uint8, of shape ``(frames, height, width, 3)``, RGB; ``file``, the number of the file; ``start``
-        in it, in seconds; and ``label``, if the files lie in folders, as for `leat.Dataset`. What is
-        read are the groups of pictures that a clip needs: from a keyframe to its last picture. Sound
-        is not read. Needs PyAV.
+        in it, in seconds; and ``label``, if the files lie in folders, as for `leat.Dataset`. Leat reads
+        the groups of pictures that a clip needs: from a keyframe to its last picture. It delivers no
+        sound. Needs PyAV.
 
         Leat reads the index of each file once, and keeps what it found in the user's cache folder; that
         of the first file each time, unless `size` is given. A WebM file has an index of keyframes alone,
@@ -752,7 +752,7 @@ class Dataset:
                 they come, whatever the time between them.
             step: takes each such picture, such as each second one.
             stride: from the begin of a clip to that of the next, in pictures before `step` takes
-                some. None: clips lie end to end. What is no whole clip at the end of a file is left out.
+                some. None: clips lie end to end. The rest of a file that makes no whole clip is left out.
             size: (height, width) that pictures are scaled to. None: all files have one size.
             drawn: each clip is read by itself, for `leat.SegmentSampler` and other samplers.
                 Otherwise neighbouring clips are read and decoded together.
