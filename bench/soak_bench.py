@@ -97,7 +97,8 @@ def train(endpoint: str, seconds: float, sums: dict[str, int]) -> None:
     is_over = threading.Event()
 
     def tell(**found: Any) -> None:
-        print(json.dumps({"at": time.monotonic() - began, **found}), flush=True)
+        # One write: two threads tell.
+        os.write(1, (json.dumps({"at": time.monotonic() - began, **found}) + "\n").encode())
 
     def watch() -> None:
         while not is_over.wait(1):
