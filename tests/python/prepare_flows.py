@@ -74,7 +74,7 @@ def here(flow: pathlib.Path, *words: str) -> tuple[int, str, str]:
     """The command in this process, for calls that do no units: its exit code, and what it printed."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = run(["prepare", str(flow), *words])
+        code = run(["leat._prepare._command", "prepare", str(flow), *words])
     return code, out.getvalue(), err.getvalue()
 
 

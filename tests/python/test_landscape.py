@@ -33,21 +33,6 @@ def rows_of(done: subprocess.CompletedProcess[str]) -> dict[str, list[dict]]:
     return {table["bench"].partition(":")[0]: table["rows"] for table in tables}
 
 
-def test_a_second_run_measures_nothing_and_says_the_same(tmp_path):
-    first = quick(tmp_path)
-    again = quick(tmp_path)
-
-    found = rows_of(first)
-    assert list(found) == ["quick-objects", "quick-files"]
-    assert not [row for rows in found.values() for row in rows if "failed" in row]
-    ours = found["quick-objects"][0]
-    assert ours["way"] == "leat" and float(ours["gets_a_sample"]) == 1 and ours["whole"] == "yes"
-    count = sum(map(len, found.values()))
-    assert f"{count} measured now, 0 known" in first.stderr
-    assert f"0 measured now, {count} known" in again.stderr
-    assert rows_of(again) == found
-
-
 def test_other_bytes_are_a_row_that_failed(tmp_path):
     words = ("--peers", "leat", "--only", "quick-files")
     rows_of(quick(tmp_path, *words))
