@@ -3,12 +3,20 @@
 #
 # One folder, one library, one test binary. DEPS names the modules it includes;
 # which ones it may name is layers.txt, checked by tools/check_layers.py. A
-# module without SOURCES is headers alone.
+# module without SOURCES is headers alone. The sources of a TOGETHER module are
+# compiled several at a time where LEAT_TOGETHER is on, but for those that APART
+# names: tests replace their objects, or another source has their private names.
 function(leat_module name)
-  cmake_parse_arguments(arg "" "" "DEPS;SOURCES;TESTS;LIBS;PRIVATE_LIBS;TEST_DEPS;TEST_LIBS" ${ARGN})
+  cmake_parse_arguments(arg "TOGETHER" "" "DEPS;SOURCES;TESTS;APART;LIBS;PRIVATE_LIBS;TEST_DEPS;TEST_LIBS" ${ARGN})
   string(REPLACE "/" "_" flat ${name})
+  if(arg_APART)
+    set_source_files_properties(${arg_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
   if(arg_SOURCES)
     add_library(leat_${flat} STATIC ${arg_SOURCES})
+    if(arg_TOGETHER)
+      compile_together(leat_${flat})
+    endif()
     set(scope PUBLIC)
     target_link_libraries(leat_${flat} PRIVATE ${arg_PRIVATE_LIBS})
   else()
@@ -23,6 +31,9 @@ function(leat_module name)
   set_property(GLOBAL APPEND PROPERTY LEAT_LIBRARIES leat_${flat})
   if(LEAT_BUILD_TESTS AND arg_TESTS)
     add_executable(leat_${flat}_test ${arg_TESTS})
+    if(arg_TOGETHER)
+      compile_together(leat_${flat}_test)
+    endif()
     target_link_libraries(leat_${flat}_test PRIVATE leat_${flat}
       GTest::gtest_main GTest::gmock ${arg_TEST_LIBS})
     if(LEAT_SANITIZE)  # Tests compile faster so, and what they test is optimised.
@@ -36,5 +47,13 @@ function(leat_module name)
     set_tests_properties(${name} PROPERTIES TIMEOUT 300
       # Tests that fork start threads in the child, which it dies of otherwise.
       ENVIRONMENT "TSAN_OPTIONS=die_after_fork=0")
+  endif()
+endfunction()
+
+# With LEAT_TOGETHER, the compiler reads the headers that sources share once for several
+# of them. The release preset has it off, and so finds sources that lack an include.
+function(compile_together target)
+  if(LEAT_TOGETHER)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
 endfunction()

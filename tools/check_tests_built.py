@@ -34,6 +34,13 @@ def programs_ctest_runs(build: pathlib.Path) -> set[str]:
             for word in test.get("command", [])}
 
 
+def sources_of(file: pathlib.Path) -> list[pathlib.Path]:
+    """The file; or those that it includes, if CMake wrote it to compile them together."""
+    if file.suffix != ".cxx":
+        return [file.resolve()]
+    return [pathlib.Path(name).resolve() for name in re.findall(r'^#include "(.*)"', file.read_text(), re.MULTILINE)]
+
+
 def unbuilt_cc(build: pathlib.Path) -> list[str]:
     """Every *_test.cc that no program run by ctest is made of."""
     runs = programs_ctest_runs(build)
@@ -41,7 +48,7 @@ def unbuilt_cc(build: pathlib.Path) -> list[str]:
     for entry in json.loads((build / "compile_commands.json").read_text()):
         target = re.search(r"CMakeFiles/([^/]+)\.dir/", entry["command"])
         if target and target[1] in runs:
-            built.add(pathlib.Path(entry["file"]).resolve())
+            built.update(sources_of(pathlib.Path(entry["file"])))
     return [str(file.relative_to(ROOT))
             for top in ("leat", "tests", "python")
             for file in sorted((ROOT / top).rglob("*_test.cc"))
