@@ -135,6 +135,14 @@ Result<Loader::Next> Loader::next(Iteration iteration) {
 }
 
 Result<Loader::Next> Loader::peek_within(Nanoseconds timeout) {
+  return head_within(timeout, Memory::kACopy);
+}
+
+Result<Loader::Next> Loader::look_within(Nanoseconds timeout) {
+  return head_within(timeout, Memory::kOfTheBatch);
+}
+
+Result<Loader::Next> Loader::head_within(Nanoseconds timeout, Memory memory) {
   Machine& m = *machine_;
   LEAT_TRY(const Machine::Visit visit, m.enter());
   std::shared_ptr<EpochRun> run;
@@ -159,6 +167,7 @@ Result<Loader::Next> Loader::peek_within(Nanoseconds timeout) {
   if (state == EpochRun::State::kEnd) return Next::end();
   const BatchWork& head = run->head();
   if (head.error) return *head.error;
+  if (memory == Memory::kOfTheBatch) return Next(Batch(head.batch));
   return Next(copy_of(head.batch, *m.opened.slots));
 }
 

@@ -113,6 +113,9 @@ class Loader {
   /// A copy of the batch that next() would return; does not advance. Waits at
   /// most `timeout`.
   Result<Next> peek_within(Nanoseconds timeout);
+  /// As peek_within(), but the batch's own memory: whoever reads it must be
+  /// done before somebody writes to the batch that next() returns.
+  Result<Next> look_within(Nanoseconds timeout);
 
   /// begin() will start `epoch`, unless load_state() has set a position in it.
   Result<void> set_epoch(std::uint64_t epoch);
@@ -213,7 +216,9 @@ class Loader {
 
  private:
   struct Machine;
+  enum class Memory : std::uint8_t { kOfTheBatch, kACopy };
   explicit Loader(std::unique_ptr<Machine> machine);
+  Result<Next> head_within(Nanoseconds timeout, Memory memory);
 
   std::unique_ptr<Machine> machine_;
 };
