@@ -85,7 +85,7 @@ class Loader(metaclass=_Told):
         cache: a `leat.Cache`, or "auto"; None keeps nothing.
         memory, threads, max_in_flight: upper bounds for this node; None lets Leat choose.
         trace: a file for Perfetto; or ``{"timeline": file, "order_log": file}``, for `leat verify`.
-        rank, world_size: None asks torch.distributed or the launcher; rank may be a `leat.Mesh`.
+        rank, world_size: None asks torch.distributed, Ray or the launcher; rank may be a `leat.Mesh`.
         storage_options: a `leat.StorageOptions`, such as ``{"endpoint_url": "http://…"}``.
 
     An array is writable, and its memory recycled once the last view is gone. Values of unequal

@@ -65,6 +65,7 @@ class Giver:
         self._is_active = False
         self._is_closed = False
         self._pid = os.getpid()
+        self._woken, self._waker = socket.socketpair()
         self._threads = [
             threading.Thread(target=self._guarded, args=(work,), name=name, daemon=True)
             for work, name in ((self._make, "leat-give"), (self._talk, "leat-siblings"))
@@ -74,6 +75,8 @@ class Giver:
 
     def begin(self) -> int:
         iteration = self._opened.native.begin()
+        with self._hand_over:
+            self._given.clear()  # A state may have brought batches back.
         with self._changed:
             self._is_active = True
             self._changed.notify_all()
@@ -109,6 +112,7 @@ class Giver:
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
+        self._waker.close()
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join(_SECONDS_TO_END)
@@ -118,6 +122,7 @@ class Giver:
             self._takers.clear()
             self._keep_nothing()
         self._listener.close()
+        self._woken.close()
 
     def _is_wanted(self) -> bool:
         return not self._is_closed and (bool(self._takers) or self._known is None or self._known > 0)
@@ -182,6 +187,7 @@ class Giver:
         while not self._is_closed:
             poll = select.poll()
             poll.register(self._listener, select.POLLIN)
+            poll.register(self._woken, select.POLLIN)
             with self._hand_over:
                 for number in self._takers:
                     poll.register(number, select.POLLIN)

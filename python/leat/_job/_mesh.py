@@ -12,7 +12,7 @@ import numpy as np
 from leat import _native
 from leat._arguments import checks_names, count
 from leat._batches._batch import BatchDict
-from leat._job._ranks import place_in_torch_distributed
+from leat._job._ranks import place_in_ray, place_in_torch_distributed
 from leat._say import once
 from leat.errors import InvalidArgument
 
@@ -53,8 +53,8 @@ class Mesh:
             and the last varies fastest, as in torch.
         data: the names of the data dimensions, if they have other names; ``()``: all
             processes read the same.
-        rank: for sizes: the number of this process; None asks torch.distributed, else the
-            launcher.
+        rank: for sizes: the number of this process; None asks torch.distributed, else Ray
+            Train, else the launcher.
         needs_data: False for a process that uses no batch, such as a stage in the middle of
             a pipeline: its loader has the same steps and state as the others, reads nothing
             and delivers None.
@@ -250,6 +250,8 @@ def _process_in(grid: _Grid, rank: int | None) -> int:
     """The number of this process in a grid of sizes."""
     size = grid.processes.size
     (now, world), source = place_in_torch_distributed(), "torch.distributed has"
+    if world is None:
+        (now, world), source = place_in_ray(), "Ray Train has"
     if world is None and rank is None:
         (now, world), source = _native.launched_place() or (None, None), "the launcher started"
     if world is not None and world != size:
@@ -261,7 +263,7 @@ def _process_in(grid: _Grid, rank: int | None) -> int:
         rank = count("rank", rank, below=size)
         if now is not None and now != rank:
             raise InvalidArgument(
-                f"rank={rank} of a mesh is the number of this process among all, and torch.distributed says {now}; "
+                f"rank={rank} of a mesh is the number of this process among all, and {source.split()[0]} says {now}; "
                 "leave it out"
             )
         return rank
