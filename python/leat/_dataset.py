@@ -24,6 +24,7 @@ from leat._formats._mds import _index as _mds, _shards as _mds_shards, _zip as _
 from leat._formats._megatron import _index as _megatron
 from leat._formats._table import _manifest, _columns as _table_columns, _files as _table_files
 from leat._formats._video import _dataset as _video, _decode as _video_decode
+from leat._measured import measure_all
 from leat._recipe import Recipe
 from leat._storage import StorageOptions, checked_storage, native_storage
 from leat.errors import Corrupt, InvalidArgument, NotFound
@@ -944,6 +945,33 @@ class Dataset:
                 f"filter(lambda of: of.has({name!r}))"
             )
         return parse_all(self, name, parse)
+
+    def measured(self, name: str, measure: Callable[[Any], Any], *, kept_as: str) -> np.ndarray:
+        """A whole number for each sample, such as how many tokens its text has: int64, of
+        shape ``(samples,)``.
+
+            lengths = dataset.measured("text", lambda text: len(tokenize(text)), kept_as="llama3")
+            loader = leat.Loader(dataset, batch_size=8, train=True, sampler=leat.Pack(8192, lengths=lengths), ...)
+
+        The first call reads that field of every sample, and calls the function as an op of a
+        loader: in several threads, or in worker processes. The numbers are kept in Leat's
+        cache folder; later calls and runs read no sample, until the data changes. Processes
+        of one node that call it at once measure once.
+
+        Args:
+            name: of the field.
+            measure: gets the field's bytes, or the value of a column, as `leat.ops.Python`
+                does; and returns a whole number of at least 0.
+            kept_as: names the function in the cache: give one that measures otherwise
+                another name.
+
+        Raises:
+            leat.InvalidArgument: no such field, or the function gave something else; names
+                the sample.
+        """
+        if name not in self.fields:
+            raise _no_field(name, self.fields)
+        return measure_all(self, name, measure, kept_as)
 
     def _check_joins(self, how: str) -> None:
         """Raises `InvalidArgument` if the samples cannot stand among those of other datasets."""

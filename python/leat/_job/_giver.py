@@ -106,7 +106,7 @@ class Giver:
         return self._opened.native.take_waits()
 
     def close(self) -> None:
-        """What was given stays with the siblings."""
+        """Batches that were given stay with the siblings."""
         if os.getpid() != self._pid:
             return
         with self._changed:
@@ -251,8 +251,9 @@ class _Taker:
 
     def give(self, key: bytes, fd: int, size: int, most_bytes: int) -> bool:
         """False: it lags behind, or is gone."""
-        if not _have_room(self._sizes, size, most_bytes) and not (self.hear() and _have_room(self._sizes, size, most_bytes)):
-            return False
+        if not _have_room(self._sizes, size, most_bytes):
+            if not self.hear() or not _have_room(self._sizes, size, most_bytes):
+                return False
         self._sizes.append(size)
         try:
             socket.send_fds(self.socket, [BATCH + key], [fd])

@@ -27,7 +27,7 @@ _MOST_HEADER = 1 << 30
 
 
 class Damaged(Exception):
-    """What came is no batch of ours."""
+    """Memory that came is no batch of ours."""
 
 
 def can_be_made() -> bool:

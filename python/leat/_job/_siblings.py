@@ -33,10 +33,14 @@ from leat.ops import Op, Python
 
 _SECONDS_TO_MEET = 10.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.25
-_OPTIONS = ("ops", "fields", "ids", "collates", "on_error", "recorded_filters", "keeps_samples", "pad", "join", "hashes")
+_OPTIONS = (
+    "ops", "fields", "ids", "collates", "on_error", "recorded_filters", "keeps_samples", "pad", "join", "hashes",
+)  # fmt: skip
 """The options that the bytes of a batch depend on, besides the order, which ranks compare anyway."""
 
-_ASKS = {"environ", "getenv", "getpid", "get_rank", "get_local_rank", "get_node_local_rank", "get_coordinate", "current_device"}
+_ASKS = {
+    "environ", "getenv", "getpid", "get_rank", "get_local_rank", "get_node_local_rank", "get_coordinate", "current_device",
+}  # fmt: skip
 """Names by which a function may learn which process it is in."""
 _PLAIN = (bool, int, float, complex, str, bytes, tuple, type(None))
 
@@ -126,7 +130,7 @@ class Siblings:
         self._store.ask(lambda store: store.set(self._key(self._process), json.dumps(self._own)))
 
     def maker(self) -> Maker:
-        """What brings the batches. Waits a while for those that come before this process."""
+        """The one that brings the batches. Waits a while for those that come before this process."""
         listener, self._listener = self._listener, None
         if listener is None:
             return OwnMaker(self._opened)
@@ -194,7 +198,7 @@ def _node() -> str | None:
 
 
 def _words_of(opened: Opened, place: Place, ops: Sequence[Op]) -> tuple[str | None, str]:
-    """What the bytes of batches depend on; or None, and the obstacle to sharing them, if it is to be said."""
+    """All that the bytes of batches depend on; or None, and the obstacle to sharing them, if it is to be said."""
     if not place.shares or place.mesh is None or not place.mesh._shares_batches:
         return None, ""
     if opened.known_dataset() is None:
@@ -205,7 +209,7 @@ def _words_of(opened: Opened, place: Place, ops: Sequence[Op]) -> tuple[str | No
             try:
                 functions.append((_function_in_words(op.function), op.global_rng))
             except Exception as error:  # pickle raises what it likes.
-                return None, f"nobody can tell whether {op!r} is the same in all of them ({type(error).__name__}: {error})"
+                return None, f"nobody can tell whether {op!r} is the same in all ({type(error).__name__}: {error})"
     options = {name: opened.options.get(name) for name in _OPTIONS}
     return hashlib.sha256(repr((options, functions)).encode()).hexdigest(), ""
 
@@ -223,7 +227,8 @@ def _function_in_words(function: Any) -> Any:
         defaults = pickle.dumps((function.__defaults__, sorted((function.__kwdefaults__ or {}).items())))
         known = [(name, repr(function.__globals__[name])) for name in function.__code__.co_names
                  if isinstance(function.__globals__.get(name), _PLAIN)]  # fmt: skip
-        return "function", function.__module__, function.__qualname__, _code_in_words(function.__code__), held, defaults, known
+        code = _code_in_words(function.__code__)
+        return "function", function.__module__, function.__qualname__, code, held, defaults, known
     if hasattr(function, "function") and hasattr(function, "name"):  # A Filter's.
         return "filter", function.name, _function_in_words(function.function)
     return "object", pickle.dumps(function)

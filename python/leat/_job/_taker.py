@@ -26,11 +26,12 @@ STREAK = 4
 _MOST_CAME = 64
 _NONE = 2**64 - 1
 _ROOM = socket.CMSG_SPACE(array.array("i").itemsize)
-_CAUSE = "storage"  # Of a wait: the giver knows more.
+_CAUSE = "storage"
+"""The cause of all waits here: the giver knows more."""
 
 
 class Taker:
-    """Maps the batches that a sibling gives. Where one does not come, makes it by itself, and so
+    """Maps the batches that a sibling gives. If one does not come, it makes that by itself, and so
     goes on until the sibling keeps pace again. Both ways have the same batches.
 
     Threads: those of a loader's `next`, one at a time.
