@@ -320,7 +320,8 @@ class Loader(metaclass=_Told):
 
     def __del__(self) -> None:
         # Also runs when __init__ failed, before there is anything to close.
-        if not hasattr(self, "_opened"):
+        # Or the interpreter ends, and has cleared this module: then all loaders are closed.
+        if not hasattr(self, "_opened") or _end is None:
             return
         native = self._native
         if native.is_in_own_function():  # Collected there; it would wait for itself.

@@ -225,8 +225,8 @@ def _function_in_words(function: Any) -> Any:
             raise ValueError(f"it asks for {min(names)}, which may differ")
         held = [_function_in_words(each) if inspect.isfunction(each) else pickle.dumps(each) for each in cells]
         defaults = pickle.dumps((function.__defaults__, sorted((function.__kwdefaults__ or {}).items())))
-        known = [(name, repr(function.__globals__[name])) for name in function.__code__.co_names
-                 if isinstance(function.__globals__.get(name), _PLAIN)]  # fmt: skip
+        world = function.__globals__
+        known = [(name, repr(world[name])) for name in function.__code__.co_names if isinstance(world.get(name, []), _PLAIN)]
         code = _code_in_words(function.__code__)
         return "function", function.__module__, function.__qualname__, code, held, defaults, known
     if hasattr(function, "function") and hasattr(function, "name"):  # A Filter's.
