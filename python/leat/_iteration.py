@@ -33,7 +33,8 @@ class Batches:
         if self._skips:
             return self._opened.native.begin_skipping()
         if self._siblings is not None:
-            self._siblings, self._maker = None, self._siblings.maker()
+            self._maker = self._siblings.maker()
+            self._siblings = None
         return self._maker.begin()
 
     def next(self, iteration: int) -> tuple[bool, Batch | None]:

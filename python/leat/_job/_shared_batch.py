@@ -56,7 +56,7 @@ def make(fields: Fields) -> tuple[int, int]:
         _write(fd, 0, memoryview(len(header).to_bytes(_LENGTH, "little") + header))
         for place, array in zip(places, arrays):
             if array.nbytes:
-                _write(fd, begin + place, memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
+                _write(fd, begin + place, np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
     except BaseException:
         os.close(fd)
