@@ -67,8 +67,9 @@ std::optional<py::list> look_at(Loader& loader, double seconds) {
   std::optional<Result<Loader::Next>> next;
   {
     const py::gil_scoped_release unlocked;
-    next.emplace(loader.look_within(std::chrono::duration_cast<Nanoseconds>(
-        std::chrono::duration<double>(seconds))));
+    next.emplace(loader.peek_within(std::chrono::duration_cast<Nanoseconds>(
+                                        std::chrono::duration<double>(seconds)),
+                                    Loader::Memory::kOfTheBatch));
   }
   if (!*next || (*next)->is_not_yet() || (*next)->is_end()) return std::nullopt;
   return as_python(std::move((*next)->batch()));

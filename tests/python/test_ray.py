@@ -93,7 +93,10 @@ RUN = """
 import json, os, sys
 import ray
 from ray.train import RunConfig, ScalingConfig
-from ray.train.data_parallel_trainer import DataParallelTrainer
+try:
+    from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
+except ImportError:
+    from ray.train.data_parallel_trainer import DataParallelTrainer
 
 url, place = sys.argv[1:]
 
@@ -120,7 +123,7 @@ def test_workers_of_a_local_ray_read_all_samples_once(folder, tmp_path):
                      rank=0, world_size=1) as loader:  # fmt: skip
         whole = [batch["index"].tolist() for batch in loader]
 
-    done = run_python(RUN, str(folder), str(tmp_path))
+    done = run_python(RUN, str(folder), str(tmp_path), timeout=200, RAY_USAGE_STATS_ENABLED="0")
 
     assert done.returncode == 0, done.stderr
     ranks = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2)]

@@ -409,7 +409,7 @@ def test_nothing_is_left_open(folder, job):
     for step in zip(*loaders):
         pass
     during = open_files()
-    del step  # Whose memory it would be.
+    del step  # It holds memory.
     for loader in loaders:
         loader.close()
 

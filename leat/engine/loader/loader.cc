@@ -134,15 +134,7 @@ Result<Loader::Next> Loader::next(Iteration iteration) {
   }
 }
 
-Result<Loader::Next> Loader::peek_within(Nanoseconds timeout) {
-  return head_within(timeout, Memory::kACopy);
-}
-
-Result<Loader::Next> Loader::look_within(Nanoseconds timeout) {
-  return head_within(timeout, Memory::kOfTheBatch);
-}
-
-Result<Loader::Next> Loader::head_within(Nanoseconds timeout, Memory memory) {
+Result<Loader::Next> Loader::peek_within(Nanoseconds timeout, Memory memory) {
   Machine& m = *machine_;
   LEAT_TRY(const Machine::Visit visit, m.enter());
   std::shared_ptr<EpochRun> run;
