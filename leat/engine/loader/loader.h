@@ -112,7 +112,7 @@ class Loader {
 
   enum class Memory : std::uint8_t { kACopy, kOfTheBatch };
   /// The batch that next() would return; does not advance. Waits at most
-  /// `timeout`. Whoever reads the batch's own memory must be done before
+  /// `timeout`. A reader of the batch's own memory has to be done before
   /// somebody writes to the batch that next() returns.
   Result<Next> peek_within(Nanoseconds timeout, Memory memory = Memory::kACopy);
 
