@@ -156,9 +156,12 @@ class Giver:
         taker.close()
 
     def _guarded(self, work: Callable[[], None]) -> None:
-        # Training goes on without: the siblings hear nothing, and make their own batches.
-        with contextlib.suppress(Exception):
-            work()
+        # A state may have brought another engine's loader, and closed this one. Whatever it is, training goes on: siblings
+        # that hear nothing make their own batches.
+        while not self._is_closed:
+            with contextlib.suppress(Exception):
+                work()
+            time.sleep(_SLICE_SECONDS)
 
     def _make(self) -> None:
         """Gives each batch as soon as it is there, which may be before training asks for it."""
