@@ -156,7 +156,7 @@ class Giver:
         taker.close()
 
     def _guarded(self, work: Callable[[], None]) -> None:
-        # A state may have brought another engine's loader, and closed this one. Whatever it is, training goes on: siblings
+        # A state may have brought another engine's loader, and closed this one. Training goes on in any case: siblings
         # that hear nothing make their own batches.
         while not self._is_closed:
             with contextlib.suppress(Exception):
