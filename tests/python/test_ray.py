@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import types
 
@@ -87,45 +86,3 @@ def test_nobody_imports_ray(folder):
         "list(loader); loader.close(); print('ray' in sys.modules)"
     )
     assert done.stdout.strip() == "False", done.stderr
-
-
-RUN = """
-import json, os, sys
-import ray
-from ray.train import RunConfig, ScalingConfig
-try:
-    from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
-except ImportError:
-    from ray.train.data_parallel_trainer import DataParallelTrainer
-
-url, place = sys.argv[1:]
-
-def train(config):  # Without torch.distributed.
-    import leat
-    with leat.Loader(url, global_batch_size=8, train=True, seed=3, ids=True, batch="dict", output="numpy") as loader:
-        steps = [batch["index"].tolist() for batch in loader]
-    with open(os.path.join(place, f"{loader.rank}.json"), "w") as file:
-        json.dump([loader.world_size, steps], file)
-
-ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": os.environ["PYTHONPATH"]}})
-trainer = DataParallelTrainer(
-    train, scaling_config=ScalingConfig(num_workers=2, resources_per_worker={"CPU": 0.5}),
-    run_config=RunConfig(storage_path=os.path.join(place, "run")),
-)
-trainer.fit()
-ray.shutdown()
-"""
-
-
-def test_workers_of_a_local_ray_read_all_samples_once(folder, tmp_path):
-    pytest.importorskip("ray.train", reason="Ray Train is not installed: pip install 'ray[train]'")
-    with leat.Loader(folder, global_batch_size=8, train=True, seed=3, ids=True, batch="dict", output="numpy",
-                     rank=0, world_size=1) as loader:  # fmt: skip
-        whole = [batch["index"].tolist() for batch in loader]
-
-    done = run_python(RUN, str(folder), str(tmp_path), timeout=200, RAY_USAGE_STATS_ENABLED="0")
-
-    assert done.returncode == 0, done.stderr
-    ranks = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2)]
-    assert [size for size, _ in ranks] == [2, 2]
-    assert [a + b for a, b in zip(ranks[0][1], ranks[1][1])] == whole
