@@ -17,8 +17,8 @@ struct EndpointNotes {
   /// The service that is asked, for people; without credentials. Set before
   /// anybody reads it; empty where the store's URLs name it already.
   std::string endpoint;
-  /// What other stores of this process know of the service; set before anybody
-  /// reads it. Null: nothing.
+  /// Other stores of this process share it, if they ask it too; set before
+  /// anybody reads it. Null: nothing.
   std::shared_ptr<LastAnswer> last_answer{};
   /// The replies after which the connection was reusable, and those after which
   /// it was not.
@@ -45,8 +45,8 @@ struct EndpointNotes {
     has_answered_.store(true, std::memory_order_relaxed);
     if (last_answer != nullptr) last_answer->note(now);
   }
-  /// It has answered this store, or others of this process shortly before it was
-  /// first asked for. Does not change again once it is true.
+  /// It has answered this store, or others of this process shortly before it
+  /// was first asked for. Does not change again once it is true.
   bool is_there(TimePoint now) const {
     if (has_answered_.load(std::memory_order_relaxed)) return true;
     if (last_answer == nullptr || !last_answer->is_recent(now)) return false;

@@ -33,7 +33,7 @@ struct StageRates {
   double latency_seconds = 0;
   double mean_in_flight = 0;  ///< Latency × rate (Little, 1961).
   double bytes_per_read = 0;
-  double failed_share = 0;  ///< Of the reads: see Observation.
+  double failed_share = 0;  ///< A share of reads: see Observation.
   double late_share = 0;
   double hit_share = 0;  ///< The share of cache look-ups that hit: 0 to 1.
 

@@ -50,9 +50,8 @@ HedgedStore::Patience HedgedStore::patience_with(const UsualTime& usual) const {
   const auto at_least = [&](double times_median, double times_nine_of_ten) {
     return std::max(
         least_age_,
-        from_seconds(std::max(
-            times_median * to_seconds(*median),
-            times_nine_of_ten * to_seconds(*usual.at(0.9)))));
+        from_seconds(std::max(times_median * to_seconds(*median),
+                              times_nine_of_ten * to_seconds(*usual.at(0.9)))));
   };
   return {.others = at_least(kTimesMedian, kTimesNineOfTen),
           .awaited = at_least(kTimesMedianAwaited, kTimesNineOfTen),

@@ -27,7 +27,8 @@ namespace leat {
 /// none before the usual time is known. A duplicate has memory of its own,
 /// which is copied if it wins. One that is late itself gives way to another,
 /// once, and sooner: a batch then waits for a read that was late twice. The
-/// first reads have duplicates sooner too, since nothing was read ahead of them.
+/// first reads have duplicates sooner too, since nothing was read ahead of
+/// them.
 ///
 /// Counts kStoreHedges and kStoreHedgesWon.
 ///

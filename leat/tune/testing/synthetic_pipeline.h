@@ -25,9 +25,9 @@ struct SyntheticWorld {
   double cores = 2;             ///< That nobody else takes.
   double others = 0;            ///< Busy threads of others, on the same cores.
   double training_seconds = 0;  ///< For a sample.
-  double failed_share = 0;      ///< Of the reads.
+  double failed_share = 0;      ///< A share of reads.
   double late_share = 0;
-  double noise = 0;             ///< Standard deviation of a second's speed.
+  double noise = 0;  ///< Standard deviation of a second's speed.
 };
 
 /// Counts what a loader in such a world would have counted, in virtual time.
