@@ -10,6 +10,7 @@
 #include "leat/cache/cached_store.h"
 #include "leat/engine/loader/machine.h"
 #include "leat/engine/loader/pace_decisions.h"
+#include "leat/runtime/heap.h"
 
 namespace leat {
 namespace {
@@ -405,6 +406,7 @@ void Loader::close() {
   m.opened.end();
   m.parts.reset();  // By now the store's threads have given back their memory.
   Buffer::give_back_kept();
+  HeapTrim::of_process().trim(SteadyClock().now());
   m.account->close_trace();
   if (m.order_log != nullptr) m.order_log->close();
 }
