@@ -1,0 +1,32 @@
+// Finds the run that a number lies in, where runs are of like length.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace leat {
+
+/// An index over runs that lie one after another: it looks up any number in a
+/// few steps, where a binary search waits for as many places of memory as the
+/// number of runs has bits. Takes 4 to 8 bytes a run.
+///
+/// Threads: any; it never changes.
+class RunFinder {
+ public:
+  RunFinder() = default;
+  /// `starts` has the first number of each run, rising from 0, and the end of
+  /// the last one. REQUIRES: not empty, at most 2^32 entries.
+  explicit RunFinder(std::span<const std::uint64_t> starts);
+
+  /// The run of a number: the last that begins there or before. REQUIRES: the
+  /// same starts; number < starts.back().
+  std::uint64_t find(std::uint64_t number,
+                     std::span<const std::uint64_t> starts) const;
+
+ private:
+  int shift_ = 0;
+  /// By number >> shift_, and one more: the run of the first such number.
+  std::vector<std::uint32_t> run_at_;
+};
+
+}  // namespace leat
