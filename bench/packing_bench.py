@@ -45,7 +45,7 @@ import numpy as np
 from measure import report, spread
 
 import leat
-from leat._pack import Pack, balance
+from leat._orders._pack import Pack, balance
 
 RANKS, MICRO_BATCHES = 8, 4
 METHODS = ("best_fit", "first_fit")

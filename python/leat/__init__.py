@@ -31,19 +31,19 @@ from leat.errors import (
 
 if TYPE_CHECKING:
     from leat import ops, testing, trace
-    from leat._audio_draw import SegmentSampler
-    from leat._balance import Balance
-    from leat._buckets import SizeBuckets
-    from leat._budget import TokenBudget
+    from leat._batches._ragged import Ragged
     from leat._cache import Cache
     from leat._dataset import Dataset
+    from leat._formats._audio._draw import SegmentSampler
+    from leat._job._mesh import Mesh
     from leat._loader import Loader
-    from leat._mesh import Mesh
-    from leat._mix import mix
-    from leat._pack import Pack
-    from leat._ragged import Ragged
+    from leat._orders._balance import Balance
+    from leat._orders._buckets import SizeBuckets
+    from leat._orders._budget import TokenBudget
+    from leat._orders._mix import mix
+    from leat._orders._pack import Pack
+    from leat._orders._shuffle import Shuffle, WeightedSampler
     from leat._show import show
-    from leat._shuffle import Shuffle, WeightedSampler
     from leat._storage import StorageOptions
 
 __all__ = [
@@ -86,20 +86,20 @@ __all__ = [
 # leat.research is for benches.
 _MODULES = ("ops", "research", "testing", "torch", "trace")
 _PLACES = {
-    "Balance": "_balance",
+    "Balance": "_orders._balance",
     "Cache": "_cache",
     "Dataset": "_dataset",
     "Loader": "_loader",
-    "Mesh": "_mesh",
-    "Pack": "_pack",
-    "Ragged": "_ragged",
-    "SegmentSampler": "_audio_draw",
-    "Shuffle": "_shuffle",
-    "SizeBuckets": "_buckets",
+    "Mesh": "_job._mesh",
+    "Pack": "_orders._pack",
+    "Ragged": "_batches._ragged",
+    "SegmentSampler": "_formats._audio._draw",
+    "Shuffle": "_orders._shuffle",
+    "SizeBuckets": "_orders._buckets",
     "StorageOptions": "_storage",
-    "TokenBudget": "_budget",
-    "WeightedSampler": "_shuffle",
-    "mix": "_mix",
+    "TokenBudget": "_orders._budget",
+    "WeightedSampler": "_orders._shuffle",
+    "mix": "_orders._mix",
     "show": "_show",
 }
 

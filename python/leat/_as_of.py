@@ -8,7 +8,7 @@ import re
 from typing import Any, Union
 
 from leat import _native
-from leat._manifest import is_pattern
+from leat._formats._table._manifest import is_pattern
 from leat.errors import InvalidArgument, NotFound
 
 Time = Union[str, float, datetime.datetime]

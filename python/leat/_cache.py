@@ -11,7 +11,7 @@ from typing import Any, Literal, Union
 
 from leat import _native
 from leat._arguments import checks_names
-from leat._peers import find_peers, find_secret
+from leat._job._peers import find_peers, find_secret
 from leat._say import once
 from leat.errors import InvalidArgument
 

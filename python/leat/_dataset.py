@@ -13,38 +13,24 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
 
 import numpy as np
 
-from leat import (
-    _array,
-    _array_chunks,
-    _as_of,
-    _audio,
-    _audio_decode,
-    _indexed,
-    _litdata,
-    _litdata_chunks,
-    _litdata_packed,
-    _manifest,
-    _mds,
-    _mds_shards,
-    _mds_zip,
-    _megatron,
-    _native,
-    _parquet,
-    _recipe,
-    _table_columns,
-    _table_files,
-    _video,
-    _video_decode,
-)
+from leat import _as_of, _native, _recipe
 from leat._arguments import checks_names
 from leat._columns import Columns, bytes_are_no_column, parse_all
+from leat._formats import _indexed, _parquet
+from leat._formats._array import _dataset as _array, _chunks as _array_chunks
+from leat._formats._audio import _dataset as _audio, _decode as _audio_decode
+from leat._formats._litdata import _index as _litdata, _chunks as _litdata_chunks, _packed as _litdata_packed
+from leat._formats._mds import _index as _mds, _shards as _mds_shards, _zip as _mds_zip
+from leat._formats._megatron import _index as _megatron
+from leat._formats._table import _manifest, _columns as _table_columns, _files as _table_files
+from leat._formats._video import _dataset as _video, _decode as _video_decode
 from leat._recipe import Recipe
 from leat._storage import StorageOptions, checked_storage, native_storage
 from leat.errors import Corrupt, InvalidArgument, NotFound
 from leat.ops._op import dtype_name
 
 if TYPE_CHECKING:
-    from leat._chosen_order import Order
+    from leat._orders._chosen import Order
 
 _TABLE_VERSION = 1
 """Changes with what is made of a table."""
@@ -518,7 +504,7 @@ class Dataset:
         given = {"seq_len": seq_len, "seed": seed, "samples": samples, "split": split, "part": part,
                  "extra_token": extra_token}  # fmt: skip
         if order == "megatron":
-            from leat import _megatron_samples
+            from leat._formats._megatron import _samples as _megatron_samples
 
             cut = _megatron_samples.checked_cut(given)
             return _megatron_samples.open_samples(url, cut, refresh, storage_options)

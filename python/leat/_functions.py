@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from leat import _dtypes
+from leat._batches import _dtypes
 from leat.errors import Error, InvalidArgument
 
 _global_generators = threading.Lock()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from leat._among_ranks import AmongRanks
-from leat._delivery import Delivery
+from leat._batches._delivery import Delivery
+from leat._job._among_ranks import AmongRanks
+from leat._job._place import Place
 from leat._opened import Opened
-from leat._place import Place
 from leat._say import Introduction, LeftBehind, classes_met
 
 Batch = Any

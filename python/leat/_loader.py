@@ -12,21 +12,21 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from leat import _options
-from leat._among_ranks import AmongRanks
 from leat._arguments import checks_names, count
+from leat._batches._delivery import Collate, Delivery, Fields, Form, Output
 from leat._cache import CacheChoice
-from leat._chosen_order import Order, order_of
 from leat._dataset import Dataset
-from leat._delivery import Collate, Delivery, Fields, Form, Output
-from leat._epoch_order import Epochs
 from leat._iteration import Batch, Batches, Iterator as _Iterator, introduction_of
-from leat._mesh import RankChoice
+from leat._job._among_ranks import AmongRanks
+from leat._job._mesh import RankChoice
+from leat._job._place import Place
 from leat._moved import MOVED
 from leat._opened import NOT_YET, Opened, Places, dataset_of
 from leat._options import Size
-from leat._order import Sampled
-from leat._place import Place
-from leat._shuffle import DropLast, Sampler, Shuffled
+from leat._orders._chosen import Order, order_of
+from leat._orders._epochs import Epochs
+from leat._orders._given import Sampled
+from leat._orders._shuffle import DropLast, Sampler, Shuffled
 from leat._storage import StorageOptions
 from leat._traces import Trace, files_of
 from leat._workers import FunctionWorkers
@@ -258,13 +258,13 @@ class Loader(metaclass=_Told):
 
     def to_tf(self) -> Any:
         """The loader as a tf.data.Dataset, for Keras too: each iteration is the next epoch."""
-        from leat._frameworks import to_tf
+        from leat._batches._frameworks import to_tf
 
         return to_tf(self)
 
     def to_jax(self, sharding: Any) -> Any:
         """Its batches as global arrays of jax, with this sharding, or with a dict's by field."""
-        from leat._frameworks import JaxBatches
+        from leat._batches._frameworks import JaxBatches
 
         return JaxBatches(self, sharding)
 

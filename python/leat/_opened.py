@@ -7,10 +7,13 @@ import os
 from collections.abc import Sequence
 from typing import Any, Protocol, Union
 
-from leat import _indexed, _litdata, _log, _mds, _native, _parquet
-from leat._chosen_order import Order
+from leat import _log, _native
 from leat._dataset import Dataset, Source
-from leat._mix import Mix
+from leat._formats import _indexed, _parquet
+from leat._formats._litdata import _index as _litdata
+from leat._formats._mds import _index as _mds
+from leat._orders._chosen import Order
+from leat._orders._mix import Mix
 from leat._say import shown
 from leat._storage import StorageOptions, checked_storage, native_storage
 from leat.errors import InvalidArgument

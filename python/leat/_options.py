@@ -8,10 +8,10 @@ from typing import Any, Union
 
 from leat._arguments import count
 from leat._cache import CacheChoice, locality_of, options_of, shared_among
-from leat._chosen_order import Order
 from leat._dataset import Dataset
-from leat._mix import Mix
-from leat._place import Place
+from leat._job._place import Place
+from leat._orders._chosen import Order
+from leat._orders._mix import Mix
 from leat.errors import InvalidArgument
 
 # A name in the place of a long type, so that help() stays short.

@@ -80,7 +80,7 @@ def make_again(recipe: Recipe) -> Dataset:
     elif recipe.how == "concat":
         made = Dataset.concat([make_again(each) for each in recipe.what])
     elif recipe.how == "mix":
-        from leat import _mix
+        from leat._orders import _mix
 
         made = _mix.make_again([make_again(each) for each in recipe.what], recipe.options)
     else:

@@ -7,7 +7,7 @@
 
 namespace leat {
 
-/// NumPy's type; for bfloat16, which NumPy lacks, leat._dtypes.BITS.
+/// NumPy's type; for bfloat16, which NumPy lacks, leat._batches._dtypes.BITS.
 pybind11::dtype numpy_dtype(DType dtype);
 
 /// A list of (name, value): a NumPy array over the slot's own memory, a triple

@@ -42,7 +42,7 @@ py::object as_python(const FunctionInput& input) {
   py::array array(numpy_dtype(input.spec.dtype), input.spec.shape);
   std::ranges::copy(input.bytes, static_cast<std::byte*>(array.mutable_data()));
   if (input.spec.dtype != DType::kBfloat16) return array;
-  return py::module_::import("leat._dtypes").attr("to_numpy")(array);
+  return py::module_::import("leat._batches._dtypes").attr("to_numpy")(array);
 }
 
 Result<Value> value_of(const py::object& made) {
@@ -50,7 +50,7 @@ Result<Value> value_of(const py::object& made) {
   const py::array array = py::module_::import("leat._functions")
                               .attr("as_array")(made)
                               .cast<py::array>();
-  const auto name = py::module_::import("leat._dtypes")
+  const auto name = py::module_::import("leat._batches._dtypes")
                         .attr("name_of")(array.dtype())
                         .cast<std::string>();
   const std::optional<DType> dtype = dtype_named(name);

@@ -33,7 +33,7 @@ ListingTurn turn_of(const TurnInPython& given) {
   return turn;
 }
 
-/// Calls a `leat._listing_board.ListingBoard`.
+/// Calls a `leat._job._listing_board.ListingBoard`.
 class PythonBoard final : public ListingBoard {
  public:
   explicit PythonBoard(py::object board) : board_(std::move(board)) {}
@@ -105,7 +105,7 @@ class PythonBoard final : public ListingBoard {
 }  // namespace
 
 std::shared_ptr<ListingBoard> listing_board() {
-  py::object board = py::module_::import("leat._listing_board").attr("board")();
+  py::object board = py::module_::import("leat._job._listing_board").attr("board")();
   if (board.is_none()) return nullptr;
   return std::make_shared<PythonBoard>(std::move(board));
 }

@@ -6,7 +6,7 @@
 
 namespace leat {
 
-/// Calls leat._listing_board.board(); null if the job has one node, or its
+/// Calls leat._job._listing_board.board(); null if the job has one node, or its
 /// processes share no store. REQUIRES: the GIL is held.
 std::shared_ptr<ListingBoard> listing_board();
 

@@ -34,7 +34,7 @@ def error_of(make) -> str:
 def tf(folder: str) -> dict:
     import tensorflow
 
-    import leat._frameworks
+    import leat._batches._frameworks
 
     told: dict = {}
     with load(folder) as loader, load(folder) as plain:
@@ -60,14 +60,14 @@ def tf(folder: str) -> dict:
         told["resumed"] = [batch[2].numpy().tolist() for batch in loader.to_tf()] == rest and len(rest) > 2
 
     places = []
-    real = leat._frameworks.as_numpy
-    leat._frameworks.as_numpy = lambda value: places.append(value.ctypes.data) or real(value)
+    real = leat._batches._frameworks.as_numpy
+    leat._batches._frameworks.as_numpy = lambda value: places.append(value.ctypes.data) or real(value)
     with load(folder, fields=("image",)) as loader:
         dataset = loader.to_tf()
         for (image,) in dataset:
             told.setdefault("is_copied", []).append(np.asarray(memoryview(image)).ctypes.data != places[-1])
             told.setdefault("is_aligned", []).append(places[-1] % 64 == 0)
-    leat._frameworks.as_numpy = real
+    leat._batches._frameworks.as_numpy = real
 
     with load(folder, batch="dict", fields={"raw": "data", "name": "key"}, ops=(), train=False, drop_last=False) as loader:
         dataset = loader.to_tf()

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import leat
-from leat import _chosen_order
-from leat._epoch_order import Arrangement
-from leat._row_order import RowOrder
+from leat._orders import _chosen as _chosen_order
+from leat._orders._epochs import Arrangement
+from leat._orders._rows import RowOrder
 from leat.ops._mix import BatchOp
 from small_datasets import make_pictures
 

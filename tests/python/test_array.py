@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import leat
-from leat import _array_chunks, _array_plan
+from leat._formats._array import _chunks as _array_chunks, _plan as _array_plan
 from rank_reads import steps_if_read_about_once
 from small_datasets import write
 

@@ -13,8 +13,13 @@ import numpy as np
 import pytest
 
 import leat
-from leat import _audio_decode, _audio_flac, _audio_format, _audio_plan
-from leat._array_stored import Object
+from leat._formats._array._stored import Object
+from leat._formats._audio import (
+    _decode as _audio_decode,
+    _flac as _audio_flac,
+    _format as _audio_format,
+    _plan as _audio_plan,
+)
 from small_datasets import write
 
 MIB = 2**20
@@ -176,8 +181,8 @@ def test_blocks_of_flac_before_the_sound(folder):
 def test_headers_of_flac_blocks_in_parts(folder, monkeypatch):
     whole = put(folder / "x.flac", 30011, 2, "flac 16")
     for size in (613, 4096, 9999):
-        monkeypatch.setattr("leat._audio_flac._READ_BYTES", size)
-        monkeypatch.setattr("leat._audio._MOST_AT_ONCE_BYTES", 0)
+        monkeypatch.setattr("leat._formats._audio._flac._READ_BYTES", size)
+        monkeypatch.setattr("leat._formats._audio._dataset._MOST_AT_ONCE_BYTES", 0)
         check_all(leat.Dataset.audio(folder, seconds=0.3, drawn=True, refresh="always"), {"x.flac": whole}, 16000)
 
 

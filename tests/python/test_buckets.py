@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import leat
-from leat._buckets import BucketOrder, divide
+from leat._orders._buckets import BucketOrder, divide
 from leat.ops import DecodeImage, PadTo
 from small_datasets import encoded, pixels, write
 

@@ -14,7 +14,7 @@ import time
 import pytest
 
 import leat
-from leat import _agreement, _listing_board
+from leat._job import _agreement, _listing_board
 from small_datasets import write
 
 KEYS = 4_200  # Five pages.

@@ -16,7 +16,8 @@ import time
 import pytest
 
 import leat
-from leat import _lateness, _native, _talk
+from leat import _native
+from leat._job import _lateness, _talk
 from fake_store import FakeStore
 from small_datasets import make_blobs
 

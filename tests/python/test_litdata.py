@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import leat
-from leat import _litdata, _litdata_chunks, _litdata_packed
+from leat._formats._litdata import _index as _litdata, _chunks as _litdata_chunks, _packed as _litdata_packed
 from leat.ops import Chain, DecodeImage, LoadLitdataArray, ParseText
 from litdata_writer import REAL, change_index, chunk_of, write_arrow, write_index, write_litdata
 from mds_writer import images_in

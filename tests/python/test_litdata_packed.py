@@ -12,7 +12,7 @@ import pyarrow
 import pytest
 
 import leat
-from leat import _litdata, _litdata_chunks, _litdata_packed
+from leat._formats._litdata import _index as _litdata, _chunks as _litdata_chunks, _packed as _litdata_packed
 from leat.ops import ParseJson, ParseText
 from litdata_writer import PACKS, arrow_of, change_index, chunk_of, write_arrow, write_litdata, write_packed
 

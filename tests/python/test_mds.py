@@ -22,7 +22,7 @@ import pyarrow
 import pytest
 
 import leat
-from leat import _mds, _mds_shards, _mds_zip
+from leat._formats._mds import _index as _mds, _shards as _mds_shards, _zip as _mds_zip
 from leat.ops import Chain, DecodeImage, LoadMdsArray, ParseFloat, ParseInt, ParseJson, ParseText
 from mds_writer import REAL, images_in, settings_of, write_mds
 from rank_reads import check_label_and_name, steps_if_read_about_once

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import leat
-from leat._megatron_order import Stream
+from leat._formats._megatron._order import Stream
 from leat.ops import Documents, FillInTheMiddle, Python
 from megatron_data import cases, digest_of, write_corpus, write_three
 

@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 import leat
-from leat import _mesh, _say
+from leat import _say
+from leat._job import _mesh
 from small_datasets import make_blobs, make_pictures, make_shards, run_python
 
 N = 64

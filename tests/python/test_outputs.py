@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import leat
-from leat._outputs import has_accelerator
+from leat._batches._outputs import has_accelerator
 from leat.ops import DecodeImage
 
 DECODE = [DecodeImage()]
@@ -92,7 +92,7 @@ def test_the_state_is_of_what_was_delivered_not_copied_ahead(pictures, monkeypat
 
 def test_pinning_alone_is_torchs_host_allocators(pictures, monkeypatch):
     fake = FakeDevice(monkeypatch)
-    monkeypatch.setattr("leat._outputs.has_accelerator", lambda: True)
+    monkeypatch.setattr("leat._batches._outputs.has_accelerator", lambda: True)
     with load(pictures, output="torch", fields=("image",), pin_memory=True) as loader:
         next(iter(loader))
 

@@ -14,7 +14,7 @@ import urllib.request
 
 import pytest
 
-from leat import _pace, _ranks, _talk
+from leat._job import _pace, _ranks, _talk
 from fake_store import FakeStore
 from small_datasets import make_blobs
 

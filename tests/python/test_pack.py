@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import leat
-from leat._pack import Pack, balance
+from leat._orders._pack import Pack, balance
 
 RNG = np.random.default_rng(5)
 LENGTHS = RNG.integers(0, 70, 500)

@@ -290,27 +290,27 @@ class TestRefusals:
             leat.Dataset.parquet(tmp_path / "test.parquet")
 
     def test_a_row_group_that_is_too_large_to_hold(self, hub, monkeypatch):
-        monkeypatch.setattr("leat._parquet._MOST_UNIT_BYTES", 1000)
+        monkeypatch.setattr("leat._formats._parquet._MOST_UNIT_BYTES", 1000)
         with pytest.raises(leat.InvalidArgument, match=r"row group 0.*smaller row groups, such as row_group_size=100"):
             leat.Dataset.parquet(hub, fields=["image"])
 
     def test_a_row_group_that_is_far_larger_than_its_footer_says(self, tmp_path, fresh_cache, monkeypatch):
         parquet.write_table(pa.table({"raw": [bytes(1000)] * 5000}), tmp_path / "x.parquet", use_dictionary=True)
         assert parquet.read_metadata(tmp_path / "x.parquet").row_group(0).total_byte_size < 5000
-        split, seen = leat._parquet._split, []
-        monkeypatch.setattr("leat._parquet._split", lambda chunk, *more: seen.append(len(chunk)) or split(chunk, *more))
-        monkeypatch.setattr("leat._parquet._MOST_UNIT_BYTES", 100_000)
+        split, seen = leat._formats._parquet._split, []
+        monkeypatch.setattr("leat._formats._parquet._split", lambda chunk, *more: seen.append(len(chunk)) or split(chunk, *more))
+        monkeypatch.setattr("leat._formats._parquet._MOST_UNIT_BYTES", 100_000)
         with pytest.raises(leat.InvalidArgument, match="x.parquet: row group 0.*smaller row groups"):
             leat.Dataset.parquet(tmp_path / "x.parquet")
         assert sum(seen) < 200  # The rest was not made.
 
     def test_texts_that_are_too_much_to_keep(self, hub, monkeypatch):
-        monkeypatch.setattr("leat._parquet._MOST_TABLE_BYTES", 100)
+        monkeypatch.setattr("leat._formats._parquet._MOST_TABLE_BYTES", 100)
         with pytest.raises(leat.InvalidArgument, match="'caption' takes"):
             leat.Dataset.parquet(hub, fields=["image", "caption"])
 
     def test_a_footer_that_is_too_large(self, hub, monkeypatch):
-        monkeypatch.setattr("leat._parquet._MOST_FOOTER_BYTES", 100)
+        monkeypatch.setattr("leat._formats._parquet._MOST_FOOTER_BYTES", 100)
         with pytest.raises(leat.InvalidArgument, match="train-00000.parquet: a footer of"):
             leat.Dataset.parquet(hub)
 

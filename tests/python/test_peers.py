@@ -160,7 +160,7 @@ def test_auto_starts_a_server_that_ends_with_the_job(data, tmp_path):
             """
             import sys, time
             import leat
-            from leat import _peers
+            from leat._job import _peers
             loader = leat.Loader(sys.argv[1], batch_size=10, shuffle=True,
                                  cache=leat.Cache(peers="auto", peer_memory="64MiB",
                                                   peer_patience="20s"))

@@ -25,7 +25,7 @@ RANK = """
     import json, os, sys
     import torch.distributed as dist
     import leat
-    from leat import _peers
+    from leat._job import _peers
     dist.init_process_group("gloo")
     cache = leat.Cache(peers="auto", peer_memory="64MiB", peer_patience="20s")
     loader = leat.Loader(sys.argv[1], storage_options={"endpoint_url": sys.argv[2], "no_sign_request": True},

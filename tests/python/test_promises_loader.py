@@ -21,8 +21,9 @@ import numpy as np
 import pytest
 
 import leat
-from leat import _agreement, _say
-from leat._batch import BatchDict
+from leat import _say
+from leat._batches._batch import BatchDict
+from leat._job import _agreement
 from leat.ops import DecodeImage, Python
 from small_datasets import encoded, make_pictures, make_shards, pixels, run_python, tar_of, write
 

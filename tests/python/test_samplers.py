@@ -13,9 +13,9 @@ import torch.utils.data as torchs
 
 import leat
 import leat.torch._sampled as sampled
-from leat import _samplers
+from leat._orders import _samplers
 from dropin_datasets import StatefulShuffle
-from leat._weights import without_replacement
+from leat._orders._weights import without_replacement
 from leat.torch import DataLoader
 
 SIZE = 60

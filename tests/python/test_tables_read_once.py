@@ -16,7 +16,8 @@ import weakref
 import pytest
 
 import leat
-from leat import _native, _table_batches, _table_columns, _table_files
+from leat import _native
+from leat._formats._table import _batches as _table_batches, _columns as _table_columns, _files as _table_files
 from leat._storage import checked_storage, native_storage
 from small_datasets import write
 

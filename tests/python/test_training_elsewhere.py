@@ -18,7 +18,7 @@ import time
 import pytest
 
 import leat
-from leat import _agreement
+from leat._job import _agreement
 from leat.testing import find_binary
 from small_datasets import make_pictures
 

@@ -13,8 +13,13 @@ import numpy as np
 import pytest
 
 import leat
-from leat import _video_decode, _video_format, _video_plan, _video_webm
-from leat._array_stored import Object
+from leat._formats._array._stored import Object
+from leat._formats._video import (
+    _decode as _video_decode,
+    _format as _video_format,
+    _plan as _video_plan,
+    _webm as _video_webm,
+)
 from small_datasets import write
 
 av = pytest.importorskip("av", reason="PyAV writes the files: pip install av")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from leat._manifest import is_local
+from leat._formats._table._manifest import is_local
 from leat._prepare._flow import Flow, read
 from leat.errors import InvalidArgument
 

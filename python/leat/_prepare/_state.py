@@ -11,7 +11,7 @@ import uuid
 from typing import Any
 
 from leat import _native
-from leat._manifest import is_local, local_folder
+from leat._formats._table._manifest import is_local, local_folder
 from leat._prepare._flow import Flow
 from leat._storage import checked_storage, native_storage
 from leat.errors import InvalidArgument, NotFound

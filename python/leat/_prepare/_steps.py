@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from leat import _native, errors
-from leat._manifest import is_local, local_folder
+from leat._formats._table._manifest import is_local, local_folder
 from leat._prepare._flow import Flow
 from leat._prepare._state import State
 from leat._shards import _write

@@ -6,7 +6,7 @@ import sys
 import time
 
 from leat import errors
-from leat._manifest import is_local
+from leat._formats._table._manifest import is_local
 from leat._prepare import _run
 from leat._prepare._flow import Flow
 from leat._prepare._rounds import Rounds, Rows, rows_of

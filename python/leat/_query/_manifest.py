@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leat import _native
-from leat._manifest import is_local, local_folder
+from leat._formats._table._manifest import is_local, local_folder
 from leat._query import _lengths, _scalar, _texts
 from leat.errors import InvalidArgument
 

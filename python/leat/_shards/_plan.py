@@ -13,10 +13,10 @@ import numpy as np
 
 from leat import __version__
 from leat._dataset import Dataset
-from leat._mix import Mix
+from leat._orders._mix import Mix
 from leat._shards import _mds, _tar, _tokens
-from leat._shards._row import Field, kind_of
 from leat._shards._resize import Resizer
+from leat._shards._row import Field, kind_of
 from leat.errors import InvalidArgument
 
 FORMATS: Mapping[str, Any] = {"tar": _tar, "mds": _mds, "tokens": _tokens}

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from leat._batches._ragged import Ragged
 from leat._dataset import Dataset
-from leat._ragged import Ragged
 
 Row = Mapping[str, Any]
 """By field: bytes, an int, a float, a str, an array, or None."""

@@ -16,7 +16,7 @@ from itertools import groupby, islice
 from typing import Any
 
 from leat import _native
-from leat._manifest import is_local, local_folder
+from leat._formats._table._manifest import is_local, local_folder
 from leat._shards._plan import FORMATS, Plan
 from leat._shards._row import rows_of
 from leat._storage import checked_storage, native_storage

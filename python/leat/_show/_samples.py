@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from leat import ops as _ops
+from leat._batches._ragged import Ragged
 from leat._dataset import Dataset
-from leat._mix import Mix
-from leat._ragged import Ragged
+from leat._orders._mix import Mix
 from leat._show._parts import MOST_BYTES, Roles
 from leat.errors import Error, InvalidArgument
 

@@ -7,7 +7,8 @@ from typing import Any, Iterable, Tuple
 
 import numpy as np
 
-from leat import _dtypes, _functions, _native
+from leat import _functions, _native
+from leat._batches import _dtypes
 from leat.errors import InvalidArgument
 from leat.ops._op import Op
 from leat.ops._python import Python

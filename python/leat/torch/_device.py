@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
+from leat._batches._ragged import Ragged
 from leat.errors import InvalidArgument
-from leat._ragged import Ragged
 
 Fields = list[tuple[str, Any]]
 

@@ -14,8 +14,8 @@ from torch.utils.data import default_collate
 from torch.utils.data.distributed import DistributedSampler
 
 import leat
-from leat._outputs import has_accelerator
-from leat._samplers import Told
+from leat._batches._outputs import has_accelerator
+from leat._orders._samplers import Told
 from leat.errors import InvalidArgument
 
 _REFUSED = {

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from torch.utils.data import dataloader as torchs
 
-from leat._samplers import as_samples
+from leat._orders._samplers import as_samples
 from leat.torch._resume import Resumable
 
 WINDOW = 8192

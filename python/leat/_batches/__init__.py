@@ -1,0 +1,1 @@
+"""The batches that a program gets: their fields, types and frameworks."""

@@ -1,0 +1,152 @@
+"""Makes the batch that a program gets of the fields that the engine hands over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, Union
+
+import numpy as np
+
+from leat import _functions, ops as _ops
+from leat._batches import _batch, _dtypes, _outputs
+from leat.errors import InvalidArgument
+from leat.ops._mix import BatchOp
+
+Fields = Union[Sequence[str], Mapping[str, str], None]
+Collate = Union[Callable[[list[Any]], Any], None]
+Form = Literal["auto", "dict", "tuple"]
+Output = Literal["auto", "numpy", "torch", "jax"]
+
+
+class Delivery:
+    """Makes batches of the engine's fields, as a loader's arguments say.
+
+    Args:
+        fields, batch, ops, collate, output, pin_memory, device: as for `leat.Loader`.
+
+    Raises:
+        leat.InvalidArgument: one that cannot be.
+    """
+
+    def __init__(
+        self,
+        *,
+        fields: Fields,
+        batch: str,
+        ops: Sequence[_ops.Op],
+        collate: Collate,
+        output: str,
+        pin_memory: bool,
+        device: Any,
+    ) -> None:
+        if collate is not None and not callable(collate):
+            raise InvalidArgument(f"collate={collate!r}; it is a function")
+        self.ops = _ops.listed(ops)
+        read, names = _batch.fields_of(fields)
+        self._added = [name for op in self.ops for name in getattr(op, "adds", ())]
+        self.fields = [field for field in read if field not in self._added]
+        """The fields that the engine reads, in their order; empty for all."""
+        self._kind = _batch.choose(batch, isinstance(fields, Mapping), self.fields)
+        self._names = _batch.Names(names)
+        self._collate = collate
+        self._functions = _batch_functions(self.ops)
+        for op in self.ops:
+            if isinstance(op, BatchOp):
+                op.check_beside(self.ops)
+        output = _outputs.name_of(output, pins=pin_memory, device=device)
+        _dtypes.check(self.ops, output)
+        self._to_output = _outputs.choose(output, pins=pin_memory, device=device)
+        if self._kind == "dict":
+            _batch.register_as_tree(output)
+
+    @property
+    def collates(self) -> bool:
+        """Whether a function takes the samples of a batch apart."""
+        return self._collate is not None
+
+    @property
+    def draws(self) -> bool:
+        """Whether a batch depends on where it stands: functions of batches may draw."""
+        return bool(self._functions)
+
+    def options(self) -> dict[str, Any]:
+        """The fields and the ops, for the engine."""
+        return {
+            "ops": _ops.specs_to_json(self.ops),
+            "fields": self.fields,
+            "collates": self.collates,
+            "recorded_filters": [op.name for op in self.ops if isinstance(op, _ops.Filter) and op.name],
+        }
+
+    def fields_wanted(self, columns: Iterable[str]) -> frozenset[str] | None:
+        """The fields that are asked for or named in ops, and these columns; None: all."""
+        if not self.fields:
+            return None
+        wanted = {*self.fields, *columns}
+        for op in self.ops:
+            for value in getattr(op, "_params", {}).values():
+                several = value if isinstance(value, list) else [value]
+                wanted.update(each for each in several if isinstance(each, str))
+            wanted.add(getattr(op, "_field", None) or "")
+        return frozenset(wanted)
+
+    def check_fields(self, fields: Iterable[str]) -> None:
+        """Raises `InvalidArgument` if fields of the dataset and names were confused."""
+        self._names.check_direction([*fields, *self._added])
+
+    def expect(self, delivered: Sequence[str]) -> None:
+        """These fields will come. Raises `InvalidArgument` if they cannot be named as asked."""
+        makes_anew = any(
+            op.per == "batch" and op._field is None for op in self.ops if isinstance(op, _ops.Python)
+        )
+        if delivered and not makes_anew:  # Else nobody knows yet what there will be.
+            self._names.expect([*delivered, *self._added])
+
+    def batch_of(
+        self, fields: list[tuple[str, Any]], dtypes: Mapping[str, Any], place: tuple[int, ...]
+    ) -> Any:
+        """The batch.
+
+        Args:
+            fields: of the engine.
+            dtypes: of fields whose bytes are rows of numbers: see `Dataset._dtypes`.
+            place: seed, epoch, position and rank, if `draws`.
+        """
+        if dtypes:
+            fields = [(name, _rows(value, dtypes.get(name))) for name, value in fields]
+        batch: Any = dict(self._to_output(fields))
+        for function in self._functions:
+            batch = function(batch, self._kind, place)
+        if isinstance(batch, dict):
+            batch = self._names.given(batch)
+            if self._kind == "tuple":
+                batch = tuple(batch.values())
+        if self._collate is not None:
+            return self._collate(_functions.split_samples(batch))
+        return _batch.BatchDict(batch) if type(batch) is dict else batch
+
+
+def _batch_functions(ops: Sequence[_ops.Op]) -> list[Callable[..., Any]]:
+    """The functions that make the batch, in the order of their ops."""
+    functions: list[Callable[..., Any]] = []
+    is_own = True  # Until a function of the user's has seen the batch, who may keep it.
+    for place, op in enumerate(ops):
+        if isinstance(op, BatchOp):
+            functions.append(op.for_batch(place, is_own=is_own))
+        elif isinstance(op, _ops.Python) and op.per == "batch":
+            functions.append(op.for_batch(place))
+            is_own = False
+    return functions
+
+
+def _rows(value: Any, rows: Any) -> Any:
+    """Bytes as rows of numbers, over the same memory."""
+    if rows is None or not isinstance(value, tuple):
+        return value
+    values, offsets, shapes = value
+    if values.dtype != np.uint8 or shapes is not None:
+        return value  # A function of the user's made it.
+    numbers = rows.numbers_in(values)
+    if rows.is_ragged:
+        return numbers, offsets // rows.dtype.itemsize, None
+    return numbers.reshape(len(offsets) - 1, *((-1,) if rows.shape is None else rows.shape))

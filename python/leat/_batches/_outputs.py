@@ -1,0 +1,100 @@
+"""Converts fields from the engine into the user's form.
+
+A field comes as a NumPy array over its slot, as three of them (values, offsets and, if
+more than lengths differ, shapes), or as a list of texts. The arrays made here share the
+slot's memory; only fields that are pinned or go to a device are copied.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from leat._batches import _dtypes
+from leat._batches._ragged import Ragged
+from leat.errors import InvalidArgument
+
+Fields = list[tuple[str, Any]]
+
+
+def name_of(output: str, *, pins: bool, device: Any) -> str:
+    """Which of ``"numpy"``, ``"torch"`` and ``"jax"`` is meant.
+
+    Raises:
+        leat.InvalidArgument: there is no such output.
+    """
+    if output not in ("auto", "numpy", "torch", "jax"):
+        raise InvalidArgument(f'output={output!r}; it is "auto", "numpy", "torch" or "jax"')
+    if output != "auto":
+        return output
+    is_imported = hasattr(sys.modules.get("torch"), "from_numpy")
+    return "torch" if is_imported or pins or device is not None else "numpy"
+
+
+def choose(output: str, *, pins: bool, device: Any) -> Callable[[Fields], Fields]:
+    """The function that converts the fields of each batch for an output that
+    `name_of` gave.
+
+    Raises:
+        leat.InvalidArgument: it cannot be pinned or sent.
+    """
+    if output != "torch" and (pins or device is not None):
+        named = "pin_memory=True" if pins else f"device={device!r}"
+        raise InvalidArgument(f'{named} needs output="torch"; it is {output!r}')
+    if output == "numpy":
+        return lambda fields: [(name, _mapped(_dtypes.to_numpy, name, value)) for name, value in fields]
+    if output == "jax":
+        return _to_jax()
+    return _to_torch(pins, device)
+
+
+def _mapped(make: Callable[[Any], Any], name: str, value: Any) -> Any:
+    """Makes every array of a field; texts stay."""
+    if isinstance(value, tuple):
+        return Ragged(*(part if part is None else make(part) for part in value))
+    if isinstance(value, list):
+        return value
+    return make(value.view(bool) if name == "valid" else value)
+
+
+def _to_torch(pins: bool, device: Any) -> Callable[[Fields], Fields]:
+    import torch
+
+    def tensors(fields: Fields) -> Fields:
+        return [(name, _mapped(_dtypes.to_torch, name, value)) for name, value in fields]
+
+    target = None if device is None else torch.device(device)
+    if target is not None and target.type == "cpu":
+        target = None
+    if target is None and pins and not has_accelerator():
+        warnings.warn(
+            "leat.Loader: pin_memory=True, but torch finds no accelerator: nothing is pinned",
+            stacklevel=6,  # The line that makes the loader.
+        )
+        pins = False
+    if target is None and not pins:
+        return tensors
+
+    from leat.torch._device import Mover
+
+    mover = Mover(target)
+    return lambda fields: mover.move(tensors(fields))
+
+
+def has_accelerator() -> bool:
+    """Whether torch finds a device to which pinned memory is copied faster."""
+    import torch
+
+    if hasattr(torch, "accelerator"):
+        return torch.accelerator.is_available()
+    return torch.cuda.is_available()  # torch before 2.6.
+
+
+def _to_jax() -> Callable[[Fields], Fields]:
+    try:
+        import jax.dlpack  # noqa: F401
+    except ImportError as error:
+        raise InvalidArgument('output="jax" needs jax: pip install jax') from error
+    return lambda fields: [(name, _mapped(_dtypes.to_jax, name, value)) for name, value in fields]

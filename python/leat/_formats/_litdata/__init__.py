@@ -1,0 +1,1 @@
+"""The chunks that LitData writes."""

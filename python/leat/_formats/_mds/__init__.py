@@ -1,0 +1,1 @@
+"""The shards that MosaicML Streaming writes (MDS)."""

@@ -1,0 +1,1 @@
+"""Megatron's token files, and its order of samples."""

@@ -1,0 +1,1 @@
+"""Tables that list samples: a manifest becomes a catalogue, a batch of rows at a time."""
