@@ -38,8 +38,10 @@ void lane_order_make(benchmark::State& state) {
     benchmark::DoNotOptimize(leat::LaneOrder(blocks, 64, 1, 0));
   }
 }
-BENCHMARK(lane_order_make)->Arg(5'000)->Arg(100'000)->Unit(
-    benchmark::kMillisecond);
+BENCHMARK(lane_order_make)
+    ->Arg(5'000)
+    ->Arg(100'000)
+    ->Unit(benchmark::kMillisecond);
 
 template <class LookUp>
 void in_sequence(benchmark::State& state, const LookUp& look_up) {

@@ -389,10 +389,9 @@ Result<void> read_pieces(SectionReader& sections, CatalogueTables& tables) {
     return load<std::uint64_t>(pieces.bytes.data() + i * 8);
   };
   bool is_good = pieces.width == 8 && pieces.bytes.size() % 8 == 0 &&
-                 count != 0 && count <= tables.samples + 1 && at(0) == 0 &&
-                 at(count - 1) == tables.samples;
+                 count != 0 && at(0) == 0 && at(count - 1) == tables.samples;
   for (std::uint64_t i = 1; is_good && i < count; ++i) {
-    is_good = at(i) > at(i - 1);
+    is_good = at(i) >= at(i - 1);
   }
   if (!is_good) return damaged("the pieces do not cover the samples");
   tables.pieces = pieces.bytes;

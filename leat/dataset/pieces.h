@@ -30,7 +30,8 @@ using SpanOf = std::function<SampleSpan(std::uint64_t sample)>;
 /// Cuts samples at the ends of objects and then evenly by bytes: B bytes of an
 /// object make floor(B / piece_bytes) pieces, at least one, and never more than
 /// it has samples. Gives the first sample of each piece, and the number of all
-/// samples. Asks for each span twice, so that none needs to be kept.
+/// samples. A piece may have no samples, if those of an object do not lie in
+/// their order. Asks for each span twice, so that none needs to be kept.
 /// REQUIRES: piece_bytes > 0.
 std::vector<std::uint64_t> cut_into_pieces(std::uint64_t samples,
                                            const SpanOf& span_of,

@@ -95,9 +95,9 @@ RC_GTEST_PROP(LaneDealingProperty, EveryStepIsDealtOnceInEqualShares, ()) {
         if (p < order.size()) RC_ASSERT(asked_first[r].is_ours(p));
       }
       // Padding goes to the last ranks, in a step that is dealt in runs too.
-      RC_ASSERT(std::ranges::count_if(mine, is_padding) ==
-                std::ranges::count_if(ranks_steps[r].positions(step),
-                                      is_padding));
+      RC_ASSERT(
+          std::ranges::count_if(mine, is_padding) ==
+          std::ranges::count_if(ranks_steps[r].positions(step), is_padding));
       dealt.insert(dealt.end(), mine.begin(), mine.end());
     }
     std::ranges::sort(dealt);
@@ -156,11 +156,18 @@ Reads reads_of(const Shards& shards, std::uint32_t mixed, std::uint32_t world,
 // Ranks read pieces nearly whole, and nearly none twice: 24 shards of 64 MB.
 // The samples of the last step, which is not whole, are no stray reads either.
 TEST(LaneDealingTest, RanksShareFewPiecesOfFewShards) {
-  for (const std::uint64_t sample_bytes : {23'000, 100'000}) {
-    const Shards shards(24, 64'000'000, sample_bytes, 0.12);
+  struct Case {
+    std::uint64_t sample_bytes;
+    double spread;
+    double most_gets;
+  };
+  for (const auto& [sample_bytes, spread, most_gets] :
+       {Case{23'000, 0, 1.12}, Case{100'000, 0, 1.22}, Case{23'000, 0.12, 1.35},
+        Case{100'000, 0.12, 1.3}}) {
+    const Shards shards(24, 64'000'000, sample_bytes, spread);
     for (const std::uint32_t world : {1, 2, 3, 4, 7, 8, 16}) {
       const Reads reads = reads_of(shards, 64, world, 32);
-      EXPECT_LE(reads.gets, 1.3) << sample_bytes << " B, ranks: " << world;
+      EXPECT_LE(reads.gets, most_gets) << sample_bytes << " B, " << world;
       EXPECT_LE(reads.bytes, 1.1) << sample_bytes << " B, ranks: " << world;
     }
   }

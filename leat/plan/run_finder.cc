@@ -16,30 +16,23 @@ RunFinder::RunFinder(std::span<const std::uint64_t> starts) {
   // One to two entries for each run.
   shift_ = std::bit_width(end / starts.size());
   if (shift_ > 0) --shift_;
-  const std::uint64_t entries = (end - 1 >> shift_) + 1;
+  const std::uint64_t entries = ((end - 1) >> shift_) + 1;
   run_at_.reserve(entries + 1);
   std::uint32_t run = 0;
   for (std::uint64_t entry = 0; entry < entries; ++entry) {
-    while (starts[run + 1] <= entry << shift_) ++run;
+    while (starts[run + 1] <= (entry << shift_)) ++run;
     run_at_.push_back(run);
   }
   run_at_.push_back(static_cast<std::uint32_t>(starts.size() - 2));
 }
 
-std::uint64_t RunFinder::find(std::uint64_t number,
-                              std::span<const std::uint64_t> starts) const {
-  constexpr std::uint64_t kFew = 8;
-  const std::uint64_t entry = number >> shift_;
-  std::uint64_t run = run_at_[entry];
-  const std::uint64_t last = run_at_[entry + 1];
-  if (last - run > kFew) {  // Far shorter than the others.
-    const auto after = std::upper_bound(
-        starts.begin() + static_cast<std::ptrdiff_t>(run) + 1,
-        starts.begin() + static_cast<std::ptrdiff_t>(last) + 1, number);
-    return static_cast<std::uint64_t>(after - starts.begin()) - 1;
-  }
-  while (starts[run + 1] <= number) ++run;
-  return run;
+std::uint64_t RunFinder::search(std::uint64_t number,
+                                std::span<const std::uint64_t> starts,
+                                std::uint64_t first, std::uint64_t last) {
+  const auto after = std::upper_bound(
+      starts.begin() + static_cast<std::ptrdiff_t>(first) + 1,
+      starts.begin() + static_cast<std::ptrdiff_t>(last) + 1, number);
+  return static_cast<std::uint64_t>(after - starts.begin()) - 1;
 }
 
 }  // namespace leat

@@ -21,9 +21,23 @@ class RunFinder {
   /// The run of a number: the last that begins there or before. REQUIRES: the
   /// same starts; number < starts.back().
   std::uint64_t find(std::uint64_t number,
-                     std::span<const std::uint64_t> starts) const;
+                     std::span<const std::uint64_t> starts) const {
+    const std::uint64_t entry = number >> shift_;
+    std::uint64_t run = run_at_[entry];
+    const std::uint64_t last = run_at_[entry + 1];
+    if (last - run > kFew) return search(number, starts, run, last);
+    while (starts[run + 1] <= number) ++run;
+    return run;
+  }
 
  private:
+  static constexpr std::uint64_t kFew = 8;
+
+  /// Among runs that are far shorter than the others.
+  static std::uint64_t search(std::uint64_t number,
+                              std::span<const std::uint64_t> starts,
+                              std::uint64_t first, std::uint64_t last);
+
   int shift_ = 0;
   /// By number >> shift_, and one more: the run of the first such number.
   std::vector<std::uint32_t> run_at_;
