@@ -154,9 +154,9 @@ class Catalogue {
   /// Reads all ranges unless open() has.
   std::uint64_t total_bytes() const;
 
-  /// Where shards are cut into pieces of the usual length (pieces.h): the first
-  /// sample of each, and the number of all samples. Empty if the file does not
-  /// say it.
+  /// The pieces of the usual length that shards are cut into (pieces.h): the
+  /// first sample of each, and the number of all samples. Empty if the file
+  /// does not say it.
   std::vector<std::uint64_t> pieces() const;
 
   /// Identifies the data: equal for equal names, sizes, ranges and columns in

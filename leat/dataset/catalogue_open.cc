@@ -381,7 +381,7 @@ Result<void> read_column(SectionReader& sections, std::size_t field,
   return {};
 }
 
-/// Where shards are cut: from the first sample to the end, rising.
+/// The places at which shards are cut rise from the first sample to the end.
 Result<void> read_pieces(SectionReader& sections, CatalogueTables& tables) {
   LEAT_TRY(const Section pieces, sections.take(SectionKind::kPieces));
   const std::uint64_t count = pieces.bytes.size() / 8;

@@ -38,8 +38,8 @@ std::vector<std::uint64_t> cut_into_pieces(std::uint64_t samples,
                                            std::uint64_t piece_bytes);
 
 /// The same for the samples of a catalogue. A sample belongs to the object of
-/// its first byte field that is present. What the catalogue's file says about
-/// pieces of the usual length saves the work.
+/// its first byte field that is present. If the catalogue's file says how
+/// pieces of the usual length are cut, it is believed, which saves the work.
 std::vector<std::uint64_t> pieces_of(const Catalogue& catalogue,
                                      std::uint64_t piece_bytes);
 

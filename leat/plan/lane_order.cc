@@ -243,10 +243,12 @@ std::uint32_t LaneOrder::lane_of_slot(std::uint64_t slot) const {
 std::uint64_t LaneOrder::at(std::uint64_t position) const {
   const auto [lane, round] = in_lane(position);
   const std::uint64_t begin = starts_[first_slot_[lane]] + round;
-  const Window window = window_at(lane, slot_of(begin));
+  const std::uint64_t slot = slot_of(begin);
+  const Window window = window_at(lane, slot);
   const std::uint64_t in_line =
       window.begin + window.offset_at(begin - window.begin);
-  const std::uint64_t its = slot_of(in_line);
+  const bool is_one_piece = shape_.pieces_a_lane == 1;
+  const std::uint64_t its = is_one_piece ? slot : slot_of(in_line);
   return blocks_->first_sample(block_at_[its]) + (in_line - starts_[its]);
 }
 

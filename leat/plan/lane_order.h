@@ -94,7 +94,7 @@ class LaneOrder {
   std::vector<std::uint32_t> slot_of_;   ///< By block.
   /// By slot, and one more: the place in the line of its first sample.
   std::vector<std::uint64_t> starts_;
-  RunFinder finder_;                       ///< Of `starts_`.
+  RunFinder finder_;                       ///< Finds a slot by `starts_`.
   std::vector<std::uint64_t> first_slot_;  ///< By lane, and one more.
   std::vector<Stage> stages_;
 };

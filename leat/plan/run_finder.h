@@ -26,12 +26,14 @@ class RunFinder {
     std::uint64_t run = run_at_[entry];
     const std::uint64_t last = run_at_[entry + 1];
     if (last - run > kFew) return search(number, starts, run, last);
-    while (starts[run + 1] <= number) ++run;
+    // No branches, since none could be foretold. The last run ends later.
+    run += starts[run + 1] <= number ? 1 : 0;
+    run += starts[run + 1] <= number ? 1 : 0;
     return run;
   }
 
  private:
-  static constexpr std::uint64_t kFew = 8;
+  static constexpr std::uint64_t kFew = 2;
 
   /// Among runs that are far shorter than the others.
   static std::uint64_t search(std::uint64_t number,
