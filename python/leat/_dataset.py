@@ -1001,8 +1001,8 @@ class Dataset:
             shards.filter(lambda of: of.parsed("cls", int) == 1)
 
         Raises:
-            leat.InvalidArgument: the result is not such bools, or a field of bytes was used
-                as a column.
+            leat.InvalidArgument: the result is not such bools, a field of bytes was used as a
+                column, or numbers were compared with a text, which differs from all of them.
         """
         mask = np.asarray(keep(Columns(self)))
         if mask.dtype != bool or mask.shape != (len(self),):
@@ -1288,7 +1288,7 @@ def _made(how: str, what: list[Any], options: dict[str, Any], native: Any) -> Re
 
 def _no_field(name: Any, fields: Mapping[str, str], what: str = "") -> InvalidArgument:
     known = ", ".join(f"{field} ({kind})" for field, kind in fields.items())
-    return InvalidArgument(f"no field {name!r} {what}; there are {known}")
+    return InvalidArgument(f"no field {name!r}{what and ' '}{what}; there are {known}")
 
 
 def _whole(name: str, value: Any) -> int:

@@ -11,7 +11,7 @@ import logging
 import random
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def noticed(op: Python, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Looks:
-    """What was seen of one function."""
+    """The looks at one function so far."""
 
     def __init__(self, op: Python) -> None:
         self.are_over = False
@@ -75,7 +75,7 @@ class _Looks:
 
 def _fingerprint() -> tuple[Any, ...]:
     """Another one if anybody has drawn."""
-    _, keys, place, *gauss = np.random.get_state(legacy=True)
+    _, keys, place, *gauss = cast("tuple[Any, ...]", np.random.get_state(legacy=True))
     torch = sys.modules.get("torch")
     of_torch = torch.get_rng_state().numpy().tobytes() if hasattr(torch, "get_rng_state") else b""
     return of_torch, random.getstate(), keys.tobytes(), place, gauss
