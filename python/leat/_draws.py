@@ -62,7 +62,8 @@ class _Looks:
         self._seen += draws
         self.are_over = not draws or self._seen == _CALLS
         if self._seen == _CALLS:
-            _say.once(logging.WARNING, f"{self._op!r} draws from the generators of random, NumPy or torch{self._so()}")
+            name = " ".join(repr(self._op).split())  # Objects of other libraries print several lines.
+            _say.once(logging.WARNING, f"{name} draws from the generators of random, NumPy or torch{self._so()}")
 
     def _so(self) -> str:
         if isinstance(self._op, Filter):
