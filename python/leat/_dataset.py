@@ -18,6 +18,7 @@ from leat._arguments import checks_names
 from leat._columns import Columns, bytes_are_no_column, parse_all
 from leat._formats import _indexed, _parquet
 from leat._formats._array import _dataset as _array, _chunks as _array_chunks
+from leat._formats._array._stored import digest_of, objects_of
 from leat._formats._audio import _dataset as _audio, _decode as _audio_decode
 from leat._formats._litdata import _index as _litdata, _chunks as _litdata_chunks, _packed as _litdata_packed
 from leat._formats._mds import _index as _mds, _shards as _mds_shards, _zip as _mds_zip
@@ -1160,7 +1161,7 @@ def _rows_of_parquet(
     def make(is_stopped: Callable[[], bool]) -> Any:
         return _parquet.rows_of(files, fields, is_stopped)
 
-    said = [_parquet.VERSION, files.digest, fields]
+    said = [_parquet.VERSION, files.digest, digest_of(objects_of(files)), fields]
     native = _rows_made("parquet", said, files.places, make, _parquet.derive, refresh, store)
     given = _recipe.options_said(
         fields=fields,
