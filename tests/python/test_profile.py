@@ -394,6 +394,16 @@ def test_the_cpu_time_of_a_batch_does_not_end_with_the_workers(monkeypatch):
     assert hook.drain(iter(range(2)), 6)[1] is None
 
 
+def test_a_batch_of_values_of_unequal_length_is_cut_to_its_first_rows():
+    from leat._profile import hook
+
+    values = leat.Ragged(np.arange(6), np.array([0, 1, 3, 6]))
+    batch = hook.first_rows({"tokens": values, "label": np.arange(3)}, 2)
+
+    assert hook.rows_of({"tokens": values}) == 3
+    assert batch["tokens"].tolist() == [[0], [1, 2]] and batch["label"].tolist() == [0, 1]
+
+
 BUCKET_TRAINING = """
 import pathlib, sys, time, boto3, torch
 from torch.utils.data import DataLoader, Dataset
