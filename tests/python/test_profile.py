@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 import leat
