@@ -61,6 +61,8 @@ Result<Loader::Iteration> Loader::begin() {
   } else if (m.position.has_ended || m.position.failure) {
     old = m.jump_to(m.position.epoch, m.position.at);
   }
+  LEAT_TRY_VOID(
+      check_next_of_mix(m.job, *m.schedule, m.position.epoch, m.position.at));
   m.opened.quarantine->look();  // Other ranks may have found some.
   LEAT_TRY_VOID(m.runs->open(m.position, unused));
   m.account->begin_epoch(m.position.epoch, entered,
