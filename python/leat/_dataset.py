@@ -18,6 +18,7 @@ from leat._arguments import checks_names
 from leat._columns import Columns, bytes_are_no_column, parse_all
 from leat._formats import _indexed, _parquet
 from leat._formats._array import _dataset as _array, _chunks as _array_chunks
+from leat._formats._array._stored import digest_of, objects_of
 from leat._formats._audio import _dataset as _audio, _decode as _audio_decode
 from leat._formats._litdata import _index as _litdata, _chunks as _litdata_chunks, _packed as _litdata_packed
 from leat._formats._mds import _index as _mds, _shards as _mds_shards, _zip as _mds_zip
@@ -1029,8 +1030,8 @@ class Dataset:
             shards.filter(lambda of: of.parsed("cls", int) == 1)
 
         Raises:
-            leat.InvalidArgument: the result is not such bools, or a field of bytes was used
-                as a column.
+            leat.InvalidArgument: the result is not such bools, a field of bytes was used as a
+                column, or numbers were compared with a text, which differs from all of them.
         """
         mask = np.asarray(keep(Columns(self)))
         if mask.dtype != bool or mask.shape != (len(self),):
@@ -1188,7 +1189,7 @@ def _rows_of_parquet(
     def make(is_stopped: Callable[[], bool]) -> Any:
         return _parquet.rows_of(files, fields, is_stopped)
 
-    said = [_parquet.VERSION, files.digest, fields]
+    said = [_parquet.VERSION, files.digest, digest_of(objects_of(files)), fields]
     native = _rows_made("parquet", said, files.places, make, _parquet.derive, refresh, store)
     given = _recipe.options_said(
         fields=fields,
@@ -1316,7 +1317,7 @@ def _made(how: str, what: list[Any], options: dict[str, Any], native: Any) -> Re
 
 def _no_field(name: Any, fields: Mapping[str, str], what: str = "") -> InvalidArgument:
     known = ", ".join(f"{field} ({kind})" for field, kind in fields.items())
-    return InvalidArgument(f"no field {name!r} {what}; there are {known}")
+    return InvalidArgument(f"no field {name!r}{what and ' '}{what}; there are {known}")
 
 
 def _whole(name: str, value: Any) -> int:

@@ -10,6 +10,7 @@
 #include "leat/cache/cached_store.h"
 #include "leat/engine/loader/machine.h"
 #include "leat/engine/loader/pace_decisions.h"
+#include "leat/runtime/heap.h"
 
 namespace leat {
 namespace {
@@ -60,6 +61,8 @@ Result<Loader::Iteration> Loader::begin() {
   } else if (m.position.has_ended || m.position.failure) {
     old = m.jump_to(m.position.epoch, m.position.at);
   }
+  LEAT_TRY_VOID(
+      check_next_of_mix(m.job, *m.schedule, m.position.epoch, m.position.at));
   m.opened.quarantine->look();  // Other ranks may have found some.
   LEAT_TRY_VOID(m.runs->open(m.position, unused));
   m.account->begin_epoch(m.position.epoch, entered,
@@ -406,6 +409,7 @@ void Loader::close() {
   m.opened.end();
   m.parts.reset();  // By now the store's threads have given back their memory.
   Buffer::give_back_kept();
+  HeapTrim::of_process().trim(SteadyClock().now());
   m.account->close_trace();
   if (m.order_log != nullptr) m.order_log->close();
 }
