@@ -9,11 +9,13 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import types
 
 import numpy as np
 import pytest
@@ -186,6 +188,48 @@ def test_a_sibling_ahead_gets_its_batch_before_the_first_takes_it(folder, job):
         assert equal(next(of_giver), right)
 
     assert decoded(taker) == 0
+
+
+class SlowHandOver:
+    """An engine that moves on some time before it hands its batch over: the next one is there by then."""
+
+    def __init__(self):
+        self._place = 0
+
+    def begin(self):
+        return 0
+
+    def state(self):
+        return str(self._place)
+
+    def look(self, seconds):
+        return [("x", np.full(4, self._place))]
+
+    def next(self, iteration):
+        self._place += 1
+        time.sleep(0.1)
+        return [("x", np.full(4, self._place - 1))]
+
+
+def test_batches_are_given_in_their_order():
+    opened = types.SimpleNamespace(native=SlowHandOver())
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind("")
+        listener.listen()
+        giver = _giver.Giver(opened, lambda: opened.native.state().encode(), listener, lambda: 1, 1 << 20)
+        taker = _taker.connected(listener.getsockname()[1:].decode())
+        giver.begin()
+        for _ in range(4):
+            giver.next(0)
+        came = []
+        while len(came) < 4:
+            message, fds, _, _ = socket.recv_fds(taker, 64, 1)
+            if message[:1] == _giver.BATCH:
+                came.append((message[1:], _shared_batch.take(fds[0])[0][1][0]))
+        giver.close()
+        taker.close()
+
+    assert came == [(str(number).encode(), number) for number in range(4)]
 
 
 def test_a_sibling_that_takes_nothing_stops_nobody(folder, job, monkeypatch):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-import contextlib
+import logging
 import os
 import select
 import socket
@@ -16,6 +16,8 @@ from typing import Any
 from leat._job import _shared_batch
 from leat._job._shared_batch import Fields
 from leat._opened import Opened
+
+_log = logging.getLogger("leat")
 
 KEY_BYTES = 16
 BATCH, WORKING = b"b", b"w"
@@ -52,7 +54,7 @@ class Giver:
         self._expected = expected
         self._most_bytes = most_bytes
         self._turn = threading.Lock()
-        """Held by who takes the next batch of the engine."""
+        """Held by who takes the next batch of the engine, until it is given."""
         self._hand_over = threading.Lock()
         """Held while the memory of a batch is read, and while it becomes the user's."""
         self._changed = threading.Condition()
@@ -159,8 +161,10 @@ class Giver:
         # A state may have brought another engine's loader, and closed this one. Training goes on in any case: siblings
         # that hear nothing make their own batches.
         while not self._is_closed:
-            with contextlib.suppress(Exception):
+            try:
                 work()
+            except Exception:
+                _log.debug("a batch is not shared", exc_info=True)
             time.sleep(_SLICE_SECONDS)
 
     def _make(self) -> None:
@@ -178,10 +182,15 @@ class Giver:
                 # At the end, and where a batch has failed, it does not wait.
                 time.sleep(max(0.0, began + _SLICE_SECONDS - time.monotonic()))
                 continue
-            with self._hand_over:
-                # Else training has taken it, and may write to it.
-                if key == self._key():
-                    self._give(key, fields)
+            # Who takes the turn gives: a sibling drops what came before the batch that it asks for.
+            if self._turn.acquire(timeout=_SLICE_SECONDS):
+                try:
+                    with self._hand_over:
+                        # Else training has taken it, and may write to it.
+                        if key == self._key():
+                            self._give(key, fields)
+                finally:
+                    self._turn.release()
             del fields
 
     def _talk(self) -> None:
