@@ -1,11 +1,11 @@
 """Processes of one data rank on one node: what it saves to decode once for all of them.
 
-    ./dev bench mesh [--runs 5] [--photographs 1024] [--processes 2] [--quick] [--json]
+    ./dev bench mesh [--runs 5] [--photographs 1024] [--processes 4] [--quick] [--json]
 
 Tensor parallel processes read the same photographs of 37 KB (500 x 375), 20 ms away, in the same steps: decode, random
-crop to 224, flip, normalise; two epochs. `alone` is one process. `each` keeps bytes in the cache that they share, which
-a mesh does by itself: a photograph is fetched once, and decoded by each. `once` keeps decoded pixels there, and `auto`
-lets Leat choose the form.
+crop to 224, flip, normalise; two epochs. `alone` is one process. `shared` is what a mesh does by itself: one of them
+makes each batch, and the others map it. With `each` every process makes its own, of bytes in a cache that they share;
+`pixels` keeps decoded pixels there.
 How to read it: `samples_per_s` is the rate of steps times their size, over all processes, which meet in each step;
 `cpu_ms` is the time of cores that all processes took for a sample, `gets` what the server counted for one.
 Each run proves that all processes had the same batches.
@@ -27,7 +27,11 @@ from grainy_photographs import SHAPES, make
 from measure import interleave, report, spread
 
 BATCH, EPOCHS = 64, 2
-CACHES = {"alone": "None", "each": "None", "once": 'leat.Cache(ram=RAM, form="decoded")', "auto": 'leat.Cache(ram=RAM, form="auto")'}
+WAYS = {
+    # Whether batches are shared, and the cache.
+    "alone": ("True", "None"), "shared": ("True", "None"), "each": ("False", "None"),
+    "pixels": ("False", 'leat.Cache(ram=RAM, form="decoded")'),
+}
 
 PROGRAM = """
 import json, sys, time, zlib
@@ -35,7 +39,7 @@ import torch.distributed as dist
 import leat
 RAM = int(sys.argv[2])
 dist.init_process_group("gloo")
-mesh = leat.Mesh({"tp": dist.get_world_size()})
+mesh = leat.Mesh({"dp": 1, "tp": dist.get_world_size()}, shares_batches=SHARES)
 ops = [leat.ops.DecodeImage(), leat.ops.RandomResizedCrop(224), leat.ops.RandomHorizontalFlip(), leat.ops.Normalize("imagenet")]
 said, samples = 0, 0
 with leat.Loader("s3://photographs", global_batch_size=%d, train=True, rank=mesh, ops=ops, fields=("image",), cache=CACHE,
@@ -60,9 +64,10 @@ def run_job(bucket: leat.testing.Bucket, way: str, processes: int, ram: int) -> 
         port = str(listener.getsockname()[1])
     count = 1 if way == "alone" else processes
     bucket.reset_counters()
+    shares, cache = WAYS[way]
     running = [
         subprocess.Popen(
-            [sys.executable, "-c", PROGRAM.replace("CACHE", CACHES[way]), "-", str(ram)], stdout=subprocess.PIPE, text=True,
+            [sys.executable, "-c", PROGRAM.replace("SHARES", shares).replace("CACHE", cache), "-", str(ram)], stdout=subprocess.PIPE, text=True,
             env={**os.environ, **bucket.env(), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "RANK": str(number),
                  "WORLD_SIZE": str(count), "LOCAL_RANK": str(number), "LOCAL_WORLD_SIZE": str(count),
                  "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
@@ -84,7 +89,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--photographs", type=int, default=1024)
-    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--processes", type=int, default=4)
     parser.add_argument("--quick", action="store_true", help="one run, few photographs: does it work?")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
@@ -97,7 +102,7 @@ def main() -> None:
             # As a mesh has by itself: room for all that lies between the fastest and the slowest process.
             ram = 256 << 20
             run_job(bucket, "alone", 1, ram)
-            ways = {way: lambda way=way: run_job(bucket, way, args.processes, ram) for way in CACHES}
+            ways = {way: lambda way=way: run_job(bucket, way, args.processes, ram) for way in WAYS}
             found = interleave(ways, 1 if args.quick else args.runs)
     rows = []
     for way, values in found.items():

@@ -8,7 +8,7 @@ flips bits all the time, and every two minutes it is gone for two seconds. Each 
 the process's anonymous memory (RssAnon), descriptors and threads are read.
 
 `mb_an_hour` is the slope of memory after the warm-up, the first fifth: the median of the slopes between all pairs of
-minutes' medians (Theil and Sen). `refused_openings` counts the loaders that gave up at their start in an outage. `fds` and `threads` are the least and the most after the warm-up, at the end of an epoch.
+minutes' medians (Theil and Sen). A loader that is opened in an outage waits for its end. `fds` and `threads` are the least and the most after the warm-up, at the end of an epoch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import tarfile
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import leat
@@ -76,19 +76,6 @@ def resources() -> tuple[float, int, int]:
     return int(status["RssAnon"].split()[0]) / 1024, len(os.listdir("/proc/self/fd")), int(status["Threads"])
 
 
-def open_shards(storage: Any, refused: Callable[[], None]) -> leat.Loader:
-    """A new loader gives up soon where nothing answers at its start, as in an outage."""
-    while True:
-        try:
-            return leat.Loader(
-                "s3://shards", batch_size=50, shuffle=True, epochs=1, output="numpy", batch="dict", memory="64MiB",
-                storage_options=storage,
-            )  # fmt: skip
-        except leat.Unavailable:
-            refused()
-            time.sleep(0.5)
-
-
 def train(endpoint: str, seconds: float, sums: dict[str, int]) -> None:
     """Runs in a process of its own; writes what it finds as lines of JSON."""
     storage: Any = {"endpoint_url": endpoint, "no_sign_request": True}
@@ -117,7 +104,10 @@ def train(endpoint: str, seconds: float, sums: dict[str, int]) -> None:
     ) as loader:
         while time.monotonic() - began < seconds:
             check("objects", iter(loader), "data")
-            with open_shards(storage, lambda: tell(refused=True)) as other:
+            with leat.Loader(
+                "s3://shards", batch_size=50, shuffle=True, epochs=1, output="numpy", batch="dict", memory="64MiB",
+                storage_options=storage,
+            ) as other:  # fmt: skip
                 check("shards", iter(other), "bin")
     is_over.set()
     watcher.join()
@@ -192,7 +182,6 @@ def soak(folder: pathlib.Path, seconds: float, scale: int) -> dict[str, Any]:
         "gets": counters["get"],
         "faults": counters["faults"],
         "outages": outages,
-        "refused_openings": sum("refused" in one for one in found),
         "memory_mb": round(statistics.median(one["memory"] for one in warm if "memory" in one), 1),
         "mb_an_hour": round(slope_an_hour(warm, seconds / 30), 2),
         "fds": f"{min(one['fds'] for one in after)} to {max(one['fds'] for one in after)}",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -90,6 +91,46 @@ std::uint64_t Catalogue::total_bytes() const {
   }
   return total;
 }
+namespace {
+
+/// A sample without bytes would be of the piece before it, in another part.
+bool begins_with_bytes(const Catalogue& part) {
+  for (std::size_t field = 0; field < part.fields().size(); ++field) {
+    if (part.fields()[field].kind == FieldKind::kBytes &&
+        !part.range(field, SampleId{0}).is_missing()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Those of all parts; empty if one does not say its own.
+std::vector<std::uint64_t> joined_pieces(
+    const std::vector<CataloguePart>& parts) {
+  std::vector<std::uint64_t> all = {0};
+  for (const CataloguePart& part : parts) {
+    if (part.from->samples() == 0) continue;
+    const std::vector<std::uint64_t> its = part.from->pieces();
+    if (its.empty() || !begins_with_bytes(*part.from)) return {};
+    all.pop_back();  // The end of the part before is where this one begins.
+    for (const std::uint64_t first : its) {
+      all.push_back(part.first_sample + first);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> Catalogue::pieces() const {
+  if (!tables_->parts.empty()) return joined_pieces(tables_->parts);
+  std::vector<std::uint64_t> pieces(tables_->pieces.size() / 8);
+  if (!pieces.empty()) {
+    std::memcpy(pieces.data(), tables_->pieces.data(), 8 * pieces.size());
+  }
+  return pieces;
+}
+
 Hash128 Catalogue::digest() const { return tables_->digest; }
 
 const std::vector<FieldSpec>& Catalogue::fields() const {

@@ -154,6 +154,11 @@ class Catalogue {
   /// Reads all ranges unless open() has.
   std::uint64_t total_bytes() const;
 
+  /// The pieces of the usual length that shards are cut into (pieces.h): the
+  /// first sample of each, and the number of all samples. Empty if the file
+  /// does not say it.
+  std::vector<std::uint64_t> pieces() const;
+
   /// Identifies the data: equal for equal names, sizes, ranges and columns in
   /// any store (ETags and the prefix are left out), so a state saved on one
   /// store resumes on another.

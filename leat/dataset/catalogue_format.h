@@ -17,7 +17,9 @@ static_assert(std::endian::native == std::endian::little,
 
 inline constexpr std::array<char, 8> kMagic = {'\x89', 'L', 'E', 'A',
                                                'T',    'C', 'A', 'T'};
-inline constexpr std::uint32_t kVersion = 1;
+/// Files of version 1, which are read too, do not say where shards are cut.
+inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersionWithoutPieces = 1;
 inline constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 40;
 /// ByteRange::kMissing is not an object.
 inline constexpr std::uint64_t kMostObjects = ByteRange::kMissing;
@@ -69,10 +71,11 @@ enum class SectionKind : std::uint32_t {
   kStringEnds,
   kStringText,
   kChecksums,  ///< After each kRanges, if has_checksums.
+  kPieces,     ///< Last, if the layout is kShards.
 };
 
 constexpr std::string_view to_string(SectionKind kind) {
-  constexpr std::array<std::string_view, 16> kNames = {"?",
+  constexpr std::array<std::string_view, 17> kNames = {"?",
                                                        "fields",
                                                        "classes",
                                                        "object sizes",
@@ -87,7 +90,8 @@ constexpr std::string_view to_string(SectionKind kind) {
                                                        "float64",
                                                        "string ends",
                                                        "string text",
-                                                       "checksums"};
+                                                       "checksums",
+                                                       "pieces"};
   const auto index = static_cast<std::size_t>(kind);
   return index < kNames.size() ? kNames[index] : kNames[0];
 }

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "leat/dataset/pieces.h"
+
 namespace leat {
 
 using catalogue_format::Header;
@@ -81,10 +83,10 @@ bool fits_float(std::uint64_t word) {
 }
 
 /// The same data has different ETags in another store, and may be listed with
-/// or without checksums.
+/// or without checksums. Its pieces follow from its ranges.
 bool identifies_data(SectionKind kind) {
   return kind != SectionKind::kEtagEnds && kind != SectionKind::kEtagText &&
-         kind != SectionKind::kChecksums;
+         kind != SectionKind::kChecksums && kind != SectionKind::kPieces;
 }
 
 float to_float(std::uint64_t word) {
@@ -111,6 +113,7 @@ CatalogueLayout::CatalogueLayout(CatalogueWriter& writer) : writer_(writer) {
     add_text(SectionKind::kSampleKeyText, 0, writer.own_keys_->text);
   }
   for (std::size_t i = 0; i < writer.fields_.size(); ++i) add_column(i);
+  if (writer.layout_ == Layout::kShards) add_pieces();
 
   std::uint64_t offset =
       sizeof(Header) + sections_.size() * sizeof(SectionEntry);
@@ -214,6 +217,30 @@ void CatalogueLayout::add_float64(std::size_t field,
       [&words, narrow](std::span<std::byte> into) {
         if (narrow) return write_as<float>(words, into, to_float);
         write_as<std::uint64_t>(words, into, [](auto word) { return word; });
+      });
+}
+
+void CatalogueLayout::add_pieces() {
+  std::vector<const std::vector<std::uint64_t>*> ranges;
+  for (std::size_t field = 0; field < writer_.fields_.size(); ++field) {
+    if (writer_.fields_[field].kind != FieldKind::kBytes) continue;
+    ranges.push_back(&writer_.columns_[field].words);
+  }
+  std::vector<std::uint64_t> pieces = cut_into_pieces(
+      writer_.samples_,
+      [&](std::uint64_t sample) {
+        SampleSpan span;
+        for (const std::vector<std::uint64_t>* words : ranges) {
+          span.add(catalogue_format::unpack(
+              {(*words)[2 * sample], (*words)[2 * sample + 1]}));
+        }
+        return span;
+      },
+      kUsualPieceBytes);
+  const std::uint64_t bytes = pieces.size() * 8;
+  add(SectionKind::kPieces, 0, 8, bytes,
+      [pieces = std::move(pieces)](std::span<std::byte> into) {
+        copy(as_text(std::as_bytes(std::span(pieces))), into);
       });
 }
 

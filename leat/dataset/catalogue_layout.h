@@ -39,6 +39,7 @@ class CatalogueLayout {
                 std::vector<std::uint64_t>& ends);
   void add_names();
   void add_column(std::size_t field);
+  void add_pieces();
   void add_int64(std::size_t field, std::vector<std::uint64_t>& words);
   void add_float64(std::size_t field, std::vector<std::uint64_t>& words);
   catalogue_format::Header header(std::uint64_t file_bytes) const;

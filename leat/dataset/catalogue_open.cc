@@ -30,6 +30,7 @@ using catalogue_format::kMostObjects;
 using catalogue_format::kMostSamples;
 using catalogue_format::kRangeBytes;
 using catalogue_format::kVersion;
+using catalogue_format::kVersionWithoutPieces;
 using catalogue_format::load;
 using catalogue_format::PackedRange;
 using catalogue_format::SampleKeys;
@@ -48,7 +49,8 @@ struct Section {
 
 /// True for sections that are copied when a catalogue is opened.
 constexpr bool is_small(SectionKind kind) {
-  return kind == SectionKind::kFields || kind == SectionKind::kClasses;
+  return kind == SectionKind::kFields || kind == SectionKind::kClasses ||
+         kind == SectionKind::kPieces;
 }
 
 /// Walks over the sections in the order that the format prescribes.
@@ -131,8 +133,9 @@ class SectionReader {
  private:
   static std::string section_name(SectionKind kind, std::size_t field) {
     std::string name = fmt::format("the {}", to_string(kind));
-    if (kind >= SectionKind::kRanges)
+    if (kind >= SectionKind::kRanges && kind != SectionKind::kPieces) {
       name += fmt::format(" of field {}", field);
+    }
     return name;
   }
 
@@ -216,7 +219,7 @@ Result<Header> read_start(std::span<const std::byte> file) {
   }
   if (file.size() < sizeof(Header)) return damaged("cut short in its header");
   const auto header = load<Header>(file.data());
-  if (header.version != kVersion) {
+  if (header.version != kVersion && header.version != kVersionWithoutPieces) {
     return invalid(
         "catalogue of version {}, and this Leat reads version {}: make it "
         "again with `leat index --refresh`",
@@ -378,6 +381,23 @@ Result<void> read_column(SectionReader& sections, std::size_t field,
   return {};
 }
 
+/// The places at which shards are cut rise from the first sample to the end.
+Result<void> read_pieces(SectionReader& sections, CatalogueTables& tables) {
+  LEAT_TRY(const Section pieces, sections.take(SectionKind::kPieces));
+  const std::uint64_t count = pieces.bytes.size() / 8;
+  const auto at = [&](std::uint64_t i) {
+    return load<std::uint64_t>(pieces.bytes.data() + i * 8);
+  };
+  bool is_good = pieces.width == 8 && pieces.bytes.size() % 8 == 0 &&
+                 count != 0 && at(0) == 0 && at(count - 1) == tables.samples;
+  for (std::uint64_t i = 1; is_good && i < count; ++i) {
+    is_good = at(i) >= at(i - 1);
+  }
+  if (!is_good) return damaged("the pieces do not cover the samples");
+  tables.pieces = pieces.bytes;
+  return {};
+}
+
 }  // namespace
 
 Result<std::uint64_t> Catalogue::length_of(std::span<const std::byte> start) {
@@ -413,6 +433,10 @@ Result<Catalogue> Catalogue::open(std::span<const std::byte> file,
       sections, static_cast<SampleKeys>(header.sample_keys), *tables));
   for (std::size_t i = 0; i < tables->fields.size(); ++i) {
     LEAT_TRY_VOID(read_column(sections, i, *tables));
+  }
+  if (header.version != kVersionWithoutPieces &&
+      tables->layout == Layout::kShards) {
+    LEAT_TRY_VOID(read_pieces(sections, *tables));
   }
   LEAT_TRY_VOID(sections.at_end());
   return Catalogue(std::move(tables));

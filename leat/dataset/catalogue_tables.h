@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -95,6 +96,8 @@ struct CatalogueTables {
   TextColumn etags;        ///< Unset if etag_kind is kNone.
   TextColumn sample_keys;  ///< Possibly the object keys.
   std::vector<CatalogueColumn> columns;
+  /// See Catalogue::pieces(): 8 bytes each.
+  std::span<const std::byte> pieces;
   /// The parts of a joined catalogue, in order: all but the keys of objects is
   /// theirs.
   std::vector<CataloguePart> parts;

@@ -19,6 +19,8 @@ void add_counts(const Metrics& metrics, LoaderTotals& totals) {
   const std::uint64_t sent = count_of(metrics, Metric::kStoreReads);
   totals.reads =
       sent - std::min(sent, count_of(metrics, Metric::kStoreInFlight));
+  totals.failed_reads = count_of(metrics, Metric::kStoreReadErrors);
+  totals.hedges = count_of(metrics, Metric::kStoreHedges);
   totals.retried = count_of(metrics, Metric::kStoreRetries);
   totals.read_time = Nanoseconds(metrics.value(Metric::kStoreReadNanoseconds));
   totals.read_wait = Nanoseconds(metrics.value(Metric::kStoreWaitNanoseconds));

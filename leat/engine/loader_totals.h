@@ -31,6 +31,8 @@ struct LoaderTotals {
   std::uint64_t reads = 0;  ///< Finished requests, including retried ones.
   std::uint64_t read_bytes = 0;
   std::uint64_t retried = 0;
+  std::uint64_t failed_reads = 0;  ///< They are among `reads`.
+  std::uint64_t hedges = 0;        ///< Second requests for late reads.
   Nanoseconds read_time{0};    ///< Sum over requests, from sending to answer: /
                                ///< reads is the latency, / elapsed the number
                                ///< in flight.

@@ -4,7 +4,9 @@
 #include <chrono>
 #include <utility>
 
+#include "leat/base/clock.h"
 #include "leat/base/system_error.h"
+#include "leat/runtime/heap.h"
 #include "leat/runtime/log.h"
 #include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
@@ -50,6 +52,8 @@ void LoaderTuning::end() {
 void LoaderTuning::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     look();
+    // Here, since it may take milliseconds: nobody waits for this thread.
+    HeapTrim::of_process().trim(SteadyClock().now());
     MutexLock lock(mutex_);
     stopped_.wait_for(lock, stop, kPeriod, [] { return false; });
   }

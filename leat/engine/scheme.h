@@ -69,6 +69,10 @@ std::span<const Scheme* const> schemes();
 /// itself, whose client has these notes.
 Driver driver_at(const Url& url, std::string prefix, std::string endpoint);
 
+/// Notes for a server at `endpoint`, a URL. They know whether it has lately
+/// answered others in this process.
+std::shared_ptr<EndpointNotes> notes_at(const std::string& endpoint);
+
 /// The client's options, for a driver that uses HTTP.
 HttpClientOptions http_options(const StoreOptions& options,
                                std::string ca_bundle,

@@ -155,10 +155,19 @@ Driver driver_at(const Url& url, std::string prefix, std::string endpoint) {
   driver.identity = url.text() + "\n" + endpoint;
   driver.service = url.bucket() + " " + endpoint + "\n";
   driver.provider = provider_at(endpoint);
-  driver.notes = std::make_shared<EndpointNotes>();
+  driver.notes = notes_at(endpoint);
   driver.notes->endpoint = endpoint;
   driver.endpoint = std::move(endpoint);
   return driver;
+}
+
+std::shared_ptr<EndpointNotes> notes_at(const std::string& endpoint) {
+  // The process's: a loader that is opened in an outage must know what another
+  // one has heard. No store outlives it, since each holds what it uses of it.
+  static RecentAnswers answers;
+  auto notes = std::make_shared<EndpointNotes>();
+  notes->last_answer = answers.of(endpoint, SteadyClock().now());
+  return notes;
 }
 
 HttpClientOptions http_options(const StoreOptions& options,

@@ -126,6 +126,33 @@ TEST(OpenStoreTest, HearsEachServiceAskForAWait) {
   }
 }
 
+TEST(OpenStoreTest, KnowsAServerThatHasAnsweredAnotherStore) {
+  ScriptedServer server(
+      [](const ServerRequest&) { return ServerReply{.status = 404}; });
+  StoreOptions options;
+  options.endpoint_url = server.url();
+  options.no_sign_request = true;
+  const auto open = [&](const std::string& url) {
+    const auto parsed = parse_url(url);
+    const auto scheme =
+        std::ranges::find(schemes(), parsed->scheme, &Scheme::name);
+    return std::move((*scheme)->open(*parsed, options, kKeys, nullptr)).value();
+  };
+  const TimePoint now = SteadyClock().now();
+  const Driver first = open("s3://bucket/a");
+  EXPECT_FALSE(first.notes->is_there(now));
+
+  EXPECT_FALSE(first.store->stat("k", {}));
+
+  for (const std::string& url :
+       {std::string("s3://other/b"), std::string("az://container/a"),
+        server.url("/a")}) {
+    EXPECT_TRUE(open(url).notes->is_there(now)) << url;
+  }
+  options.endpoint_url = "http://127.0.0.1:9";
+  EXPECT_FALSE(open("s3://bucket/a").notes->is_there(now));
+}
+
 TEST(OpenStoreTest, WaitsAsLongAsAServiceAsksAlsoBehindJoinedPlaces) {
   const auto objects = testing::serve_objects({{"bucket/a/k", "y"}});
   ScriptedServer server([&](const ServerRequest& request) {

@@ -27,8 +27,9 @@ struct PathRule {
 /// Rules of which the one with the longest prefix counts. Relative paths have a
 /// rule of their own, whose prefix is empty.
 ///
-/// A path that no rule fits is asked about elsewhere (python/leat/_formats/_table/_manifest.py,
-/// which has all cases and the errors); the answer may bring one more rule.
+/// A path that no rule fits is asked about elsewhere
+/// (python/leat/_formats/_table/_manifest.py, which has all cases and the
+/// errors); the answer may bring one more rule.
 ///
 /// Threads: one at a time.
 class PathRules {

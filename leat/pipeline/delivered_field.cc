@@ -14,6 +14,14 @@
 namespace leat {
 namespace {
 
+/// The op or option that makes a field which people expect, or nothing.
+std::string_view remedy_for(std::string_view name) {
+  if (name == "image") return "; DecodeImage(), in ops=, makes it";
+  if (name == "mask") return "; DecodeMask(), in ops=, makes it";
+  if (name == "valid") return "; drop_last=\"pad\" makes it";
+  return "";
+}
+
 constexpr std::string_view kSizeSuffix = "_size";
 
 FieldSource source_of(const OutputField& output, FieldKind kind) {
@@ -135,8 +143,8 @@ Result<std::vector<DeliveredField>> choose_fields(
       std::vector<std::string> there;
       there.reserve(all.size());
       for (const DeliveredField& field : all) there.push_back(field.name);
-      return invalid("fields= names \"{}\", but there are only: {}", name,
-                     fmt::join(there, ", "));
+      return invalid("fields= names \"{}\", but there are only: {}{}", name,
+                     fmt::join(there, ", "), remedy_for(name));
     }
     if (!seen.insert(name).second) {
       if (choice.with_ids && is_an_id(name)) continue;

@@ -2,16 +2,22 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "leat/base/check.h"
 
 namespace leat {
 
+std::uint64_t LaneDealing::key_of(std::uint64_t position,
+                                  const StepSlice& all) const {
+  constexpr std::uint64_t kBehindTheLine = 0xffffffff;
+  const std::uint64_t place =
+      position < order_.size() ? order_.place_of(position) : kBehindTheLine;
+  return place << 32 | (position - all.begin);
+}
+
 LaneDealing::Cut LaneDealing::cut(std::uint64_t step) {
   const StepSlice all = steps_.all_ranks(step);
-  const Rank rank = steps_.rank();
-  const std::uint64_t share = all.size() / rank.world_size;
+  const StepSlice run = steps_.slice(step);  // As many as this rank gets.
   LEAT_CHECK(all.size() < std::numeric_limits<std::uint32_t>::max());
   keys_.resize(all.size());
   for (std::uint64_t p = all.begin; p < all.end; ++p) {
@@ -25,18 +31,17 @@ LaneDealing::Cut LaneDealing::cut(std::uint64_t step) {
                      begin + static_cast<std::ptrdiff_t>(place), keys_.end());
     return keys_[place];
   };
-  const std::uint64_t first = rank.rank * share;
+  const std::uint64_t first = run.begin - all.begin;
   Cut cut;
   cut.begin = select(0, first);
-  cut.end = select(first, first + share);
+  cut.end = select(first, run.end - all.begin);
   return cut;
 }
 
 const LaneDealing::Cut& LaneDealing::cut_of(std::uint64_t step) {
   LEAT_CHECK(step >= first_step_);
   while (first_step_ + cuts_.size() <= step) {
-    const std::uint64_t next = first_step_ + cuts_.size();
-    cuts_.push_back(steps_.is_whole(next) ? cut(next) : Cut{});
+    cuts_.push_back(cut(first_step_ + cuts_.size()));
   }
   return cuts_[step - first_step_];
 }
@@ -47,15 +52,9 @@ std::vector<std::uint64_t> LaneDealing::positions_of(std::uint64_t step) {
   }
   if (cuts_.empty()) first_step_ = step;
   const StepSlice all = steps_.all_ranks(step);
-  std::vector<std::uint64_t> mine;
-  if (!steps_.is_whole(step)) {
-    const StepSlice slice = steps_.slice(step);
-    mine.resize(slice.size());
-    std::iota(mine.begin(), mine.end(), slice.begin);
-    return mine;
-  }
   const Cut& cut = cut_of(step);
-  mine.reserve(all.size() / steps_.rank().world_size);
+  std::vector<std::uint64_t> mine;
+  mine.reserve(steps_.size(step));
   for (std::uint64_t p = all.begin; p < all.end; ++p) {
     const std::uint64_t key = key_of(p, all);
     if (key >= cut.begin && key < cut.end) mine.push_back(p);
@@ -65,10 +64,6 @@ std::vector<std::uint64_t> LaneDealing::positions_of(std::uint64_t step) {
 
 bool LaneDealing::is_ours(std::uint64_t position) {
   const std::uint64_t step = steps_.step_of(position);
-  if (!steps_.is_whole(step)) {
-    const StepSlice slice = steps_.slice(step);
-    return position >= slice.begin && position < slice.end;
-  }
   const Cut& cut = cut_of(step);
   const std::uint64_t key = key_of(position, steps_.all_ranks(step));
   return key >= cut.begin && key < cut.end;

@@ -14,17 +14,18 @@ namespace leat {
 /// line: about [r * C / W, (r + 1) * C / W) of C lanes. If W divides C, ranks
 /// share no piece but where lanes end.
 ///
-/// Every step keeps its samples, whatever W is, and each rank its share of
-/// them. A step that is not whole is dealt as Steps does. Depends on order and
-/// steps alone, so all ranks agree without messages, and a state need not store
-/// it.
+/// Every step keeps its samples, whatever W is, and each rank as many of them
+/// as Steps gives it: a tail that is kept is cut along the line too, or its
+/// samples would be stray reads. Padding lies behind the line. Depends on order
+/// and steps alone, so all ranks agree without messages, and a state need not
+/// store it.
 ///
 /// It remembers the cut of each step from the latest one that was asked for on.
 ///
 /// Threads: one at a time.
 class LaneDealing {
  public:
-  /// REQUIRES: order.has_lanes().
+  /// REQUIRES: order.has_lanes(), and steps are of samples, not of rows.
   LaneDealing(EpochOrder order, Steps steps)
       : order_(std::move(order)), steps_(std::move(steps)) {}
 
@@ -43,10 +44,7 @@ class LaneDealing {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
   };
-  std::uint64_t key_of(std::uint64_t position, const StepSlice& all) const {
-    return std::uint64_t{order_.place_of(position)} << 32 |
-           (position - all.begin);
-  }
+  std::uint64_t key_of(std::uint64_t position, const StepSlice& all) const;
   Cut cut(std::uint64_t step);
   const Cut& cut_of(std::uint64_t step);
 

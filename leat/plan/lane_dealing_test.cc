@@ -74,12 +74,15 @@ RC_GTEST_PROP(LaneDealingProperty, EveryStepIsDealtOnceInEqualShares, ()) {
   const Tail tail = *rc::gen::element(Tail::kKeep, Tail::kPad);
   std::vector<LaneDealing> ranks;
   std::vector<LaneDealing> asked_first;
+  std::vector<Steps> ranks_steps;
   for (std::uint32_t r = 0; r < world; ++r) {
     const Steps steps = steps_of(order.size(), batch, {r, world}, start, tail);
     ranks.emplace_back(order, steps);
     asked_first.emplace_back(order, steps);
+    ranks_steps.push_back(steps);
   }
   const Steps steps = steps_of(order.size(), batch, {0, world}, start, tail);
+  const auto is_padding = [&](std::uint64_t p) { return p >= order.size(); };
 
   for (std::uint64_t step = 0; step < steps.count(); ++step) {
     const StepSlice all = steps.all_ranks(step);
@@ -87,10 +90,14 @@ RC_GTEST_PROP(LaneDealingProperty, EveryStepIsDealtOnceInEqualShares, ()) {
     for (std::uint32_t r = 0; r < world; ++r) {
       const std::vector<std::uint64_t> mine = ranks[r].positions_of(step);
       RC_ASSERT(std::ranges::is_sorted(mine));
-      if (steps.is_whole(step)) RC_ASSERT(mine.size() == batch / world);
+      RC_ASSERT(mine.size() == ranks_steps[r].size(step));
       for (const std::uint64_t p : mine) {
         if (p < order.size()) RC_ASSERT(asked_first[r].is_ours(p));
       }
+      // Padding goes to the last ranks, in a step that is dealt in runs too.
+      RC_ASSERT(
+          std::ranges::count_if(mine, is_padding) ==
+          std::ranges::count_if(ranks_steps[r].positions(step), is_padding));
       dealt.insert(dealt.end(), mine.begin(), mine.end());
     }
     std::ranges::sort(dealt);
@@ -114,7 +121,7 @@ Reads reads_of(const Shards& shards, std::uint32_t mixed, std::uint32_t world,
   std::vector<std::uint32_t> rank_of(samples, world);
   for (std::uint32_t r = 0; r < world; ++r) {
     const Steps steps =
-        steps_of(samples, each * world, {r, world}, 0, Tail::kDrop);
+        steps_of(samples, each * world, {r, world}, 0, Tail::kKeep);
     LaneDealing dealing(order, steps);
     for (std::uint64_t step = 0; step < steps.count(); ++step) {
       for (const std::uint64_t p : dealing.positions_of(step)) {
@@ -147,12 +154,20 @@ Reads reads_of(const Shards& shards, std::uint32_t mixed, std::uint32_t world,
 }
 
 // Ranks read pieces nearly whole, and nearly none twice: 24 shards of 64 MB.
+// The samples of the last step, which is not whole, are no stray reads either.
 TEST(LaneDealingTest, RanksShareFewPiecesOfFewShards) {
-  for (const std::uint64_t sample_bytes : {23'000, 100'000}) {
-    const Shards shards(24, 64'000'000, sample_bytes, 0.12);
+  struct Case {
+    std::uint64_t sample_bytes;
+    double spread;
+    double most_gets;
+  };
+  for (const auto& [sample_bytes, spread, most_gets] :
+       {Case{23'000, 0, 1.12}, Case{100'000, 0, 1.22}, Case{23'000, 0.12, 1.35},
+        Case{100'000, 0.12, 1.3}}) {
+    const Shards shards(24, 64'000'000, sample_bytes, spread);
     for (const std::uint32_t world : {1, 2, 3, 4, 7, 8, 16}) {
       const Reads reads = reads_of(shards, 64, world, 32);
-      EXPECT_LE(reads.gets, 1.3) << sample_bytes << " B, ranks: " << world;
+      EXPECT_LE(reads.gets, most_gets) << sample_bytes << " B, " << world;
       EXPECT_LE(reads.bytes, 1.1) << sample_bytes << " B, ranks: " << world;
     }
   }

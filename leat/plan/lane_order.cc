@@ -120,6 +120,7 @@ LaneOrder::LaneOrder(std::shared_ptr<const BlockMap> blocks,
                      std::uint64_t epoch)
     : blocks_(std::move(blocks)),
       shape_(LaneShape::of(blocks_->blocks(), mixed_blocks)),
+      pieces_a_lane_(shape_.pieces_a_lane),
       seed_(mix64(mix64(seed ^ kWindowSalt) + mix64(epoch))) {
   LEAT_CHECK(blocks_->blocks() < std::numeric_limits<std::uint32_t>::max());
   lay_out(seed, epoch);
@@ -141,6 +142,7 @@ void LaneOrder::lay_out(std::uint64_t seed, std::uint64_t epoch) {
     starts_.push_back(starts_.back() + blocks_->first_sample(block + 1) -
                       blocks_->first_sample(block));
   }
+  finder_ = RunFinder(starts_);
 }
 
 /// At the end of a piece that is nearest to an even cut.
@@ -213,21 +215,10 @@ std::uint64_t LaneOrder::position_at(InLane at) const {
          stage->place[at.lane];
 }
 
-/// The slot that a place in the line is in, among those of a lane.
-std::uint64_t LaneOrder::slot_of(std::uint64_t in_line,
-                                 std::uint64_t first_slot,
-                                 std::uint64_t end_slot) const {
-  const auto begin = starts_.begin();
-  const auto after =
-      std::upper_bound(begin + static_cast<std::ptrdiff_t>(first_slot) + 1,
-                       begin + static_cast<std::ptrdiff_t>(end_slot), in_line);
-  return static_cast<std::uint64_t>(after - begin) - 1;
-}
-
 LaneOrder::Window LaneOrder::window_at(std::uint32_t lane,
                                        std::uint64_t slot) const {
   const std::uint64_t first =
-      slot - (slot - first_slot_[lane]) % shape_.pieces_a_lane;
+      slot - pieces_a_lane_.divide(slot - first_slot_[lane]).remainder;
   const std::uint64_t end =
       std::min(first + shape_.pieces_a_lane, first_slot_[lane + 1]);
   Window window{.begin = starts_[first],
@@ -252,13 +243,12 @@ std::uint32_t LaneOrder::lane_of_slot(std::uint64_t slot) const {
 std::uint64_t LaneOrder::at(std::uint64_t position) const {
   const auto [lane, round] = in_lane(position);
   const std::uint64_t begin = starts_[first_slot_[lane]] + round;
-  const std::uint64_t slot =
-      slot_of(begin, first_slot_[lane], first_slot_[lane + 1]);
+  const std::uint64_t slot = slot_of(begin);
   const Window window = window_at(lane, slot);
   const std::uint64_t in_line =
       window.begin + window.offset_at(begin - window.begin);
-  const std::uint64_t its =
-      slot_of(in_line, first_slot_[lane], first_slot_[lane + 1]);
+  const bool is_one_piece = shape_.pieces_a_lane == 1;
+  const std::uint64_t its = is_one_piece ? slot : slot_of(in_line);
   return blocks_->first_sample(block_at_[its]) + (in_line - starts_[its]);
 }
 
@@ -302,8 +292,7 @@ HomeRanks LaneOrder::homes_of(std::uint64_t block,
 std::uint32_t LaneOrder::place_of(std::uint64_t position) const {
   const auto [lane, round] = in_lane(position);
   const std::uint64_t begin = starts_[first_slot_[lane]] + round;
-  const Window window =
-      window_at(lane, slot_of(begin, first_slot_[lane], first_slot_[lane + 1]));
+  const Window window = window_at(lane, slot_of(begin));
   return static_cast<std::uint32_t>(window.place_of(
       lane, shape_.lanes, window.at(begin - window.begin).stratum));
 }

@@ -7,6 +7,7 @@
 #include "leat/base/ids.h"
 #include "leat/plan/divisor.h"
 #include "leat/plan/order.h"
+#include "leat/plan/run_finder.h"
 
 namespace leat {
 
@@ -38,8 +39,8 @@ struct LaneShape {
 ///
 /// Nothing here knows of ranks: LaneDealing cuts each step by place_of().
 ///
-/// Threads: any; it never changes. Takes O(blocks) memory; a look-up takes
-/// O(log blocks) time.
+/// Threads: any; it never changes. Takes O(blocks) memory; a look-up takes the
+/// same time whatever the size, unless pieces are of very unequal length.
 class LaneOrder {
  public:
   /// REQUIRES: mixed_blocks > 0, and there is a block for each sample.
@@ -78,18 +79,22 @@ class LaneOrder {
   void make_stages();
   InLane in_lane(std::uint64_t position) const;
   std::uint64_t position_at(InLane at) const;
-  std::uint64_t slot_of(std::uint64_t in_line, std::uint64_t first_slot,
-                        std::uint64_t end_slot) const;
+  /// The slot that a place in the line is in.
+  std::uint64_t slot_of(std::uint64_t in_line) const {
+    return finder_.find(in_line, starts_);
+  }
   Window window_at(std::uint32_t lane, std::uint64_t slot) const;
   std::uint32_t lane_of_slot(std::uint64_t slot) const;
 
   std::shared_ptr<const BlockMap> blocks_;
   LaneShape shape_;
+  Divisor pieces_a_lane_;
   std::uint64_t seed_;                   ///< Mixes the windows.
   std::vector<std::uint32_t> block_at_;  ///< By slot: a place in the line.
   std::vector<std::uint32_t> slot_of_;   ///< By block.
   /// By slot, and one more: the place in the line of its first sample.
   std::vector<std::uint64_t> starts_;
+  RunFinder finder_;                       ///< Finds a slot by `starts_`.
   std::vector<std::uint64_t> first_slot_;  ///< By lane, and one more.
   std::vector<Stage> stages_;
 };

@@ -11,6 +11,8 @@
 
 #include "leat/base/ids.h"
 #include "leat/dataset/catalogue.h"
+#include "leat/dataset/pieces.h"
+#include "leat/plan/run_finder.h"
 
 namespace leat {
 
@@ -37,29 +39,24 @@ constexpr bool has_windows(Shuffle shuffle) {
   return shuffle == Shuffle::kBlock || shuffle == Shuffle::kStream;
 }
 
-/// The place of a sample's bytes, all its byte fields together. A sample
-/// without bytes (`object` is ByteRange::kMissing) goes with the one before it.
-struct SampleSpan {
-  ObjectIndex object{ByteRange::kMissing};
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;
-};
-
 /// The pieces that shards are read in: runs of samples whose bytes lie side by
-/// side in one object. B bytes of an object make floor(B / piece_bytes) pieces
-/// of like size, at least one, and never more than it has samples.
+/// side in one object, cut as dataset/pieces.h says.
 ///
 /// Threads: any; it never changes.
 class BlockMap {
  public:
-  static constexpr std::uint64_t kDefaultPieceBytes = 8 << 20;
+  static constexpr std::uint64_t kDefaultPieceBytes = kUsualPieceBytes;
 
-  /// Cuts a catalogue at the ends of objects and then evenly by bytes. A sample
-  /// belongs to the object of its first byte field that is present.
+  /// Pieces with these first samples, and the number of all samples.
+  /// REQUIRES: it rises from 0; at most 2^32 of them.
+  explicit BlockMap(std::vector<std::uint64_t> first_sample)
+      : first_sample_(std::move(first_sample)), finder_(first_sample_) {}
+
+  /// The pieces of a catalogue: see pieces_of().
   static BlockMap build(const Catalogue& catalogue,
                         std::uint64_t piece_bytes = kDefaultPieceBytes);
 
-  /// The same for given samples; build() uses it.
+  /// The same for given samples.
   static BlockMap cut(std::span<const SampleSpan> samples,
                       std::uint64_t piece_bytes = kDefaultPieceBytes);
 
@@ -74,14 +71,12 @@ class BlockMap {
   std::uint64_t first_sample(std::uint64_t block) const {
     return first_sample_[block];
   }
-  /// The block of a sample. O(log blocks). REQUIRES: sample <
-  /// samples().
+  /// The block of a sample. REQUIRES: sample < samples().
   std::uint64_t block_of(SampleId sample) const;
 
  private:
-  explicit BlockMap(std::vector<std::uint64_t> first_sample)
-      : first_sample_(std::move(first_sample)) {}
   std::vector<std::uint64_t> first_sample_;  // One more than there are blocks.
+  RunFinder finder_;
 };
 
 /// The options that, with the catalogue, determine the order of every epoch.

@@ -57,10 +57,10 @@ class Scatter {
 
   std::uint64_t factor(int i) const { return std::rotr(multiply_, 11 * i) | 1; }
   std::uint64_t term(int i) const { return std::rotr(add_, 11 * i); }
-  /// Modulo 2^64, by Newton's iteration, which doubles the right bits.
-  static std::uint64_t inverse_of(std::uint64_t odd) {
-    std::uint64_t x = odd;  // Right in the lowest three bits.
-    for (int i = 0; i < 5; ++i) x *= 2 - odd * x;
+  /// Modulo 2^bits_, by Newton's iteration, which doubles the right bits.
+  std::uint64_t inverse_of(std::uint64_t odd) const {
+    std::uint64_t x = (3 * odd) ^ 2;  // Right in the lowest five bits.
+    for (int right = 5; right < bits_; right *= 2) x *= 2 - odd * x;
     return x;
   }
 

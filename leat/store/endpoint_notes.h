@@ -3,9 +3,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "leat/base/clock.h"
+#include "leat/store/recent_answers.h"
 
 namespace leat {
 
@@ -15,9 +17,9 @@ struct EndpointNotes {
   /// The service that is asked, for people; without credentials. Set before
   /// anybody reads it; empty where the store's URLs name it already.
   std::string endpoint;
-  /// A reply of any kind has come: a failure from now on is an outage; a server
-  /// that has only failed may never have existed.
-  std::atomic<bool> has_answered = false;
+  /// Other stores of this process share it, if they ask it too; set before
+  /// anybody reads it. Null: nothing.
+  std::shared_ptr<LastAnswer> last_answer{};
   /// The replies after which the connection was reusable, and those after which
   /// it was not.
   std::atomic<std::uint64_t> kept = 0;
@@ -36,6 +38,21 @@ struct EndpointNotes {
 
   /// Linux resends the first packet of a connection after a second.
   static constexpr Nanoseconds kLate = std::chrono::milliseconds(900);
+
+  /// A reply of any kind has come: a failure from now on is an outage; a server
+  /// that has only failed may never have existed.
+  void note_answer(TimePoint now) {
+    has_answered_.store(true, std::memory_order_relaxed);
+    if (last_answer != nullptr) last_answer->note(now);
+  }
+  /// It has answered this store, or others of this process shortly before it
+  /// was first asked for. Does not change again once it is true.
+  bool is_there(TimePoint now) const {
+    if (has_answered_.load(std::memory_order_relaxed)) return true;
+    if (last_answer == nullptr || !last_answer->is_recent(now)) return false;
+    has_answered_.store(true, std::memory_order_relaxed);
+    return true;
+  }
 
   void note_reply(bool can_keep, Nanoseconds until_first_byte) {
     (can_keep ? kept : closed).fetch_add(1, std::memory_order_relaxed);
@@ -60,6 +77,9 @@ struct EndpointNotes {
     return TimePoint(Nanoseconds(not_before_nanoseconds.load()));
   }
   void note_late() { late.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  mutable std::atomic<bool> has_answered_ = false;
 };
 
 }  // namespace leat

@@ -28,6 +28,8 @@ void each_field(O& o, Visit visit) {
   visit("reads", o.reads);
   visit("read_bytes", o.read_bytes);
   visit("read_seconds", o.read_seconds);
+  visit("failed_reads", o.failed_reads);
+  visit("late_reads", o.late_reads);
   visit("tasks", o.tasks);
   visit("busy_seconds", o.busy_seconds);
   visit("cpu_seconds", o.cpu_seconds);

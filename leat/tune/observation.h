@@ -26,6 +26,10 @@ struct Observation {
   std::uint64_t reads = 0;          ///< Answered by the store.
   std::uint64_t read_bytes = 0;
   double read_seconds = 0;  ///< Sum over reads, from sent to answered.
+  /// Those of them that failed or were refused.
+  std::uint64_t failed_reads = 0;
+  /// Those that took so long that they were sent a second time.
+  std::uint64_t late_reads = 0;
   std::uint64_t tasks = 0;  ///< Samples that threads have worked on.
   double busy_seconds = 0;  ///< Sum over threads, in tasks.
   double cpu_seconds = 0;   ///< Sum over threads, of CPU.

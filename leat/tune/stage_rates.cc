@@ -62,6 +62,9 @@ StageRates rates_between(const Observation& before, const Observation& after) {
   rates.mean_in_flight = ratio(read_seconds, rates.seconds);
   rates.bytes_per_read =
       ratio(grown(before.read_bytes, after.read_bytes), reads);
+  rates.failed_share =
+      ratio(grown(before.failed_reads, after.failed_reads), reads);
+  rates.late_share = ratio(grown(before.late_reads, after.late_reads), reads);
   const double hits = grown(before.cache_hits, after.cache_hits);
   rates.hit_share =
       ratio(hits, hits + grown(before.cache_misses, after.cache_misses));

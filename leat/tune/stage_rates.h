@@ -33,6 +33,8 @@ struct StageRates {
   double latency_seconds = 0;
   double mean_in_flight = 0;  ///< Latency × rate (Little, 1961).
   double bytes_per_read = 0;
+  double failed_share = 0;  ///< A share of reads: see Observation.
+  double late_share = 0;
   double hit_share = 0;  ///< The share of cache look-ups that hit: 0 to 1.
 
   double tasks_per_sample = 0;  ///< Visit ratio of the threads: 1 or 0.

@@ -25,6 +25,11 @@ constexpr double kLeastGain = 0.03;
 constexpr double kDrift = 1.4;
 constexpr std::size_t kDriftLooks = 2;
 
+// A store is well with no more of its reads failed, and late: of times that
+// are log-normal, one of 160 is late if all are waited for.
+constexpr double kFewFail = 0.003;
+constexpr double kFewLate = 0.012;
+
 // After an epoch that took as long the next one may be another world: a cache
 // is warm. Shorter ones are noise.
 constexpr double kLongEpochSeconds = 20;
@@ -35,6 +40,19 @@ constexpr std::size_t kMostDecisions = 1000;
 bool is_idle(const StageRates& rates) {
   return rates.samples == 0 && rates.mean_in_flight == 0 &&
          rates.wait_share < 0.5;
+}
+
+/// More than a few reads failed, or were late.
+bool is_unwell(const StageRates& rates) {
+  return rates.failed_share > kFewFail || rates.late_share > kFewLate;
+}
+
+/// No reply came where there should have been many.
+bool is_silent(const StageRates& usual, const StageRates& look) {
+  return look.reads_per_sample == 0 && look.latency_seconds == 0 &&
+         look.samples == 0 &&
+         usual.reads_per_sample * usual.samples_per_second * look.seconds >=
+             kFewReads;
 }
 
 /// Enough to go by, unless it took long to get that far.
@@ -129,6 +147,7 @@ Tuner::Step Tuner::observe(const Observation& now) {
     begin_anew(now);
     return step;
   }
+  if (take_trouble(now, step)) return step;
   seen_.push_back(now);
   while (!trial_ && seen_.size() > 2 &&
          is_window(rates_between(seen_[1], now))) {
@@ -141,6 +160,42 @@ Tuner::Step Tuner::observe(const Observation& now) {
   if (!trial_) seek(now, rates, step);
   step.settings = wanted_;
   return step;
+}
+
+bool Tuner::take_trouble(const Observation& now, Step& step) {
+  const StageRates look = rates_between(seen_.back(), now);
+  const StageRates so_far = rates_between(seen_.front(), now);
+  const bool is_silent_now = rates_ && is_silent(*rates_, look);
+  const bool asks_for_more =
+      trial_ && (trial_->turned[kRequestsKnob] ||
+                 trial_->turned[kLookaheadKnob] || trial_->turned[kPartsKnob]);
+  if (asks_for_more && (is_silent_now || is_unwell(so_far))) {
+    // Not at once again: trouble comes in spells.
+    for (std::size_t knob = 0; knob < kKnobs; ++knob) {
+      if (!trial_->turned[knob]) continue;
+      rests_[knob].until_seconds = now.at_seconds + kFirstRest;
+    }
+    take_back(now, *std::exchange(trial_, std::nullopt),
+              is_silent_now ? std::string("the store was silent meanwhile")
+                            : fmt::format("{:.1f} % of the reads failed and "
+                                          "{:.1f} % were late meanwhile",
+                                          100 * so_far.failed_share,
+                                          100 * so_far.late_share),
+              step);
+    step.settings = wanted_;
+    return true;
+  }
+  if (is_silent_now) begin_anew(now);
+  return is_silent_now;
+}
+
+void Tuner::take_back(const Observation& now, const Trial& trial,
+                      const std::string& why, Step& step) {
+  decide(now, wanted_, trial.before, "taken back, " + why, std::nullopt, step);
+  wanted_ = trial.before;
+  reference_ = trial.rates_before;
+  drifts_ = 0;
+  begin_anew(now);
 }
 
 /// True if a long epoch has ended: its measurements say nothing of the next
@@ -202,14 +257,8 @@ void Tuner::judge(const Observation& now, const StageRates& rates, Step& step) {
       !trial.turned[kPartsKnob]) {
     store_rate_ = std::max(before, rates.samples_per_second);
   }
-  decide(
-      now, wanted_, trial.before,
-      fmt::format("taken back, it changed the speed by {:+.0f} %", 100 * gain),
-      std::nullopt, step);
-  wanted_ = trial.before;
-  reference_ = trial.rates_before;
-  drifts_ = 0;
-  begin_anew(now);
+  take_back(now, trial,
+            fmt::format("it changed the speed by {:+.0f} %", 100 * gain), step);
 }
 
 // Two looks that differ, so that one odd second is not a new world.
@@ -255,7 +304,13 @@ void Tuner::seek(const Observation& now, const StageRates& rates, Step& step) {
     is_settled_ = false;
     return;
   }
-  const std::optional<Proposal> proposal = propose(now, rates);
+  std::optional<Proposal> proposal = propose(now, rates);
+  if (proposal && is_unwell(rates)) {
+    const std::size_t threads = proposal->settings.threads;
+    proposal->settings = wanted_;
+    proposal->settings.threads = threads;
+    if (proposal->settings == wanted_) proposal.reset();
+  }
   is_settled_ = !proposal;
   if (!proposal) return;
   std::string reason = proposal->reason;

@@ -39,6 +39,11 @@ struct Settings {
 /// limits move, a long epoch has ended), all may be tried again. While the
 /// loader waits for training, it changes nothing.
 ///
+/// A store that fails, is late or is silent is none to be asked for more at a
+/// time: its time is not latency that requests hide, and what is measured
+/// meanwhile says nothing of a change. A change that is being tried is then
+/// taken back, and none but that of threads is tried until the store is well.
+///
 /// Parts of large ranges become shorter where reads could be more than there
 /// are ranges planned ahead, and longer where all requests are in flight and
 /// may not be more: first as a probe, then by what reads of two lengths took
@@ -102,6 +107,10 @@ class Tuner {
   bool take_limits(const Observation& now, Step& step);
   bool is_enough(const StageRates& rates) const;
   void judge(const Observation& now, const StageRates& rates, Step& step);
+  /// True if the store was unwell, and nothing may be concluded.
+  bool take_trouble(const Observation& now, Step& step);
+  void take_back(const Observation& now, const Trial& trial,
+                 const std::string& why, Step& step);
   bool take_epoch_end(const Observation& now);
   void seek(const Observation& now, const StageRates& rates, Step& step);
   void watch_the_world(const StageRates& rates);

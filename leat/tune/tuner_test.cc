@@ -504,6 +504,88 @@ RC_GTEST_PROP(Tuner, FindsMostOfTheBestOfAnyPipelineWithinItsLimits, ()) {
   RC_ASSERT(bench.pipeline.speed() >= 0.85 * bench.pipeline.best());
 }
 
+// Far away, and training only reads: more requests would be quicker.
+SyntheticWorld far_store() {
+  return {.latency_seconds = 0.05,
+          .bytes_per_read = 20e3,
+          .task_seconds = 2e-5,
+          .noise = 0.3};
+}
+
+TEST(Tuner, AsksAStoreThatFailsOrIsLateForNoMore) {
+  for (const bool is_late : {false, true}) {
+    SyntheticWorld world = far_store();
+    (is_late ? world.late_share : world.failed_share) = is_late ? 0.02 : 0.01;
+    Bench bench = bench_of(world, {.threads = 2, .in_flight = 64});
+
+    bench.run(300, 0.5);
+
+    EXPECT_EQ(bench.pipeline.observed().in_flight, 64u) << all(bench);
+    EXPECT_EQ(bench.pipeline.observed().lookahead, 128u) << all(bench);
+  }
+}
+
+TEST(Tuner, GivesAStoreThatFailsTheThreadsItNeeds) {
+  Bench bench = bench_of({.latency_seconds = 0.005,
+                          .bytes_per_read = 20e3,
+                          .task_seconds = 0.01,
+                          .failed_share = 0.05},
+                         {.threads = 1, .in_flight = 64});
+
+  bench.run(60, 0.5);
+
+  EXPECT_GT(bench.pipeline.observed().threads, 1u) << all(bench);
+}
+
+TEST(Tuner, AsksForMoreOnceTheStoreIsWellAndAsWithAFewFailures) {
+  SyntheticWorld world = far_store();
+  world.noise = 0.03;
+  world.failed_share = 0.05;
+  Bench bench = bench_of(world, {.threads = 2, .in_flight = 16});
+  bench.run(30, 0.5);
+  ASSERT_EQ(bench.pipeline.observed().in_flight, 16u) << all(bench);
+  world.failed_share = 0.001;
+  world.late_share = 0.005;
+  bench.pipeline.change(world);
+
+  bench.run(60, 0.5);
+
+  EXPECT_GT(bench.pipeline.observed().in_flight, 256u) << all(bench);
+}
+
+TEST(Tuner, TakesBackWhatItTriesAsTheStoreBeginsToFail) {
+  SyntheticWorld world = far_store();
+  world.noise = 0;
+  Bench bench = bench_of(world, {.threads = 2, .in_flight = 16});
+  while (bench.lines.empty()) bench.run(0.5, 0.5);
+  ASSERT_GT(bench.pipeline.observed().in_flight, 16u);
+  world.failed_share = 0.1;
+  bench.pipeline.change(world);
+
+  bench.run(5, 0.5);
+
+  EXPECT_EQ(bench.pipeline.observed().in_flight, 16u) << all(bench);
+  EXPECT_NE(all(bench).find("taken back, 10.0 % of the reads failed"),
+            std::string::npos)
+      << all(bench);
+}
+
+TEST(Tuner, TakesBackWhatItTriesAsTheStoreFallsSilent) {
+  SyntheticWorld world = far_store();
+  world.noise = 0;
+  Bench bench = bench_of(world, {.threads = 2, .in_flight = 16});
+  while (bench.lines.empty()) bench.run(0.5, 0.5);
+  bench.run(1, 0.5);  // It has taken hold.
+  world.latency_seconds = 1e6;
+  bench.pipeline.change(world);
+
+  bench.run(3, 0.5);
+
+  EXPECT_EQ(bench.pipeline.observed().in_flight, 16u) << all(bench);
+  EXPECT_NE(all(bench).find("the store was silent"), std::string::npos)
+      << all(bench);
+}
+
 RC_GTEST_PROP(Tuner, OfAnyObservationsKeepsWithinTheLimits, ()) {
   Tuner tuner;
   Observation now = limits();
@@ -517,6 +599,8 @@ RC_GTEST_PROP(Tuner, OfAnyObservationsKeepsWithinTheLimits, ()) {
     now.tasks += any(1000);
     now.reads += any(1000);
     now.read_bytes += any(1 << 30);
+    now.failed_reads += any(10) == 0 ? any(1000) : 0;
+    now.late_reads += any(10) == 0 ? any(1000) : 0;
     now.read_seconds += any(1000) / 7.0;
     now.busy_seconds += any(1000) / 7.0;
     now.cpu_seconds += any(1000) / 7.0;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +37,8 @@ class Columns(Mapping[str, Any]):
         if self._dataset.fields.get(name) == "bytes":
             return BytesColumn(name)
         values = self._dataset.column(name)
-        return np.array(values, dtype=object) if isinstance(values, list) else values
+        array = np.array(values, dtype=object) if isinstance(values, list) else values
+        return self._column(array, name, self._dataset.classes if name == "label" else ())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._dataset.fields)
@@ -55,8 +56,73 @@ class Columns(Mapping[str, Any]):
         """Read once, however often it is asked for."""
         key = (name, parse)
         if key not in self._parsed:
-            self._parsed[key] = self._dataset.parsed(name, parse)
+            self._parsed[key] = self._column(self._dataset.parsed(name, parse), name)
         return self._parsed[key]
+
+    def _column(self, values: np.ndarray, name: str, classes: Sequence[str] = ()) -> np.ndarray:
+        column = values.view(_Column)
+        column.name, column.classes = name, classes
+        return column
+
+
+class _Column(np.ndarray):
+    """A column that refuses to be compared with what its values can never be.
+
+    NumPy says of a number and a text that they differ, so ``of["label"] != "ant"`` would keep every sample.
+    """
+
+    name: str
+    classes: Sequence[str]
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.name = getattr(source, "name", "")
+        self.classes = getattr(source, "classes", ())
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        if ufunc in _COMPARING:
+            self._check(inputs)
+        if "out" in options:
+            options["out"] = tuple(map(_plain, options["out"]))
+        return getattr(ufunc, method)(*map(_plain, inputs), **options)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        if function.__name__ in ("isin", "in1d"):
+            self._check(args[:2])
+        return super().__array_function__(function, types, args, options)
+
+    def _check(self, compared: Sequence[Any]) -> None:
+        of_texts = _holds_texts(self)
+        for other in compared:
+            if of_texts is None or _holds_texts(other) in (None, of_texts):
+                continue
+            given = np.ravel(np.asarray(_listed(other), dtype=object))[0]
+            says = f"the column {self.name!r} has {'texts' if of_texts else 'numbers'}, and {given!r} is none"
+            if given in self.classes:
+                says += f"; the number of that class is {self.classes.index(given)}, dataset.classes.index({given!r})"
+            raise InvalidArgument(says)
+
+
+_COMPARING = {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal}
+_LOOKED_AT = 1000
+
+
+def _plain(value: Any) -> Any:
+    return value.view(np.ndarray) if isinstance(value, _Column) else value
+
+
+def _listed(values: Any) -> Any:
+    return list(values) if isinstance(values, (set, frozenset)) else _plain(values)
+
+
+def _holds_texts(values: Any) -> bool | None:
+    """Whether values are texts (True) or numbers (False), as far as they are looked at; None if neither or both."""
+    array = np.asarray(_listed(values))
+    if array.dtype.kind in "US":
+        return True
+    if array.dtype.kind in "biuf":
+        return False if array.size else None
+    kinds = {isinstance(value, (str, bytes)) for value in array.ravel()[:_LOOKED_AT] if value is not None}
+    return kinds.pop() if len(kinds) == 1 else None
 
 
 class BytesColumn:

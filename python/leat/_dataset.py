@@ -18,12 +18,14 @@ from leat._arguments import checks_names
 from leat._columns import Columns, bytes_are_no_column, parse_all
 from leat._formats import _indexed, _parquet
 from leat._formats._array import _dataset as _array, _chunks as _array_chunks
+from leat._formats._array._stored import digest_of, objects_of
 from leat._formats._audio import _dataset as _audio, _decode as _audio_decode
 from leat._formats._litdata import _index as _litdata, _chunks as _litdata_chunks, _packed as _litdata_packed
 from leat._formats._mds import _index as _mds, _shards as _mds_shards, _zip as _mds_zip
 from leat._formats._megatron import _index as _megatron
 from leat._formats._table import _manifest, _columns as _table_columns, _files as _table_files
 from leat._formats._video import _dataset as _video, _decode as _video_decode
+from leat._measured import measure_all
 from leat._recipe import Recipe
 from leat._storage import StorageOptions, checked_storage, native_storage
 from leat.errors import Corrupt, InvalidArgument, NotFound
@@ -945,6 +947,33 @@ class Dataset:
             )
         return parse_all(self, name, parse)
 
+    def measured(self, name: str, measure: Callable[[Any], Any], *, kept_as: str) -> np.ndarray:
+        """A whole number for each sample, such as how many tokens its text has: int64, of
+        shape ``(samples,)``.
+
+            lengths = dataset.measured("text", lambda text: len(tokenize(text)), kept_as="llama3")
+            loader = leat.Loader(dataset, batch_size=8, train=True, sampler=leat.Pack(8192, lengths=lengths), ...)
+
+        The first call reads that field of every sample, and calls the function as an op of a
+        loader: in several threads, or in worker processes. The numbers are kept in Leat's
+        cache folder; later calls and runs read no sample, until the data changes. Processes
+        of one node that call it at once measure once.
+
+        Args:
+            name: of the field.
+            measure: gets the field's bytes, or the value of a column, as `leat.ops.Python`
+                does; and returns a whole number of at least 0.
+            kept_as: names the function in the cache: give one that measures otherwise
+                another name.
+
+        Raises:
+            leat.InvalidArgument: no such field, or the function gave something else; names
+                the sample.
+        """
+        if name not in self.fields:
+            raise _no_field(name, self.fields)
+        return measure_all(self, name, measure, kept_as)
+
     def _check_joins(self, how: str) -> None:
         """Raises `InvalidArgument` if the samples cannot stand among those of other datasets."""
 
@@ -1001,8 +1030,8 @@ class Dataset:
             shards.filter(lambda of: of.parsed("cls", int) == 1)
 
         Raises:
-            leat.InvalidArgument: the result is not such bools, or a field of bytes was used
-                as a column.
+            leat.InvalidArgument: the result is not such bools, a field of bytes was used as a
+                column, or numbers were compared with a text, which differs from all of them.
         """
         mask = np.asarray(keep(Columns(self)))
         if mask.dtype != bool or mask.shape != (len(self),):
@@ -1160,7 +1189,7 @@ def _rows_of_parquet(
     def make(is_stopped: Callable[[], bool]) -> Any:
         return _parquet.rows_of(files, fields, is_stopped)
 
-    said = [_parquet.VERSION, files.digest, fields]
+    said = [_parquet.VERSION, files.digest, digest_of(objects_of(files)), fields]
     native = _rows_made("parquet", said, files.places, make, _parquet.derive, refresh, store)
     given = _recipe.options_said(
         fields=fields,
@@ -1288,7 +1317,7 @@ def _made(how: str, what: list[Any], options: dict[str, Any], native: Any) -> Re
 
 def _no_field(name: Any, fields: Mapping[str, str], what: str = "") -> InvalidArgument:
     known = ", ".join(f"{field} ({kind})" for field, kind in fields.items())
-    return InvalidArgument(f"no field {name!r} {what}; there are {known}")
+    return InvalidArgument(f"no field {name!r}{what and ' '}{what}; there are {known}")
 
 
 def _whole(name: str, value: Any) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from leat._batches import _dtypes
 from leat.errors import Error, InvalidArgument
 
-_global_generators = threading.Lock()
+global_generators = threading.Lock()
 """Held while a function draws from the process's generators: they have one state."""
 
 
@@ -59,7 +59,7 @@ def call_per_sample(
         return lambda value, *numbers: function(value)
 
     def call(value: Any, *numbers: int) -> Any:
-        with _global_generators:
+        with global_generators:
             seed_global_generators(*numbers, place)
             return function(value)
 
@@ -95,7 +95,7 @@ def call_per_batch(
             return function(value, rng=rng_of(*numbers, place))
         if not draws_globally:
             return function(value)
-        with _global_generators:
+        with global_generators:
             seed_global_generators(*numbers, place)
             return function(value)
 

@@ -7,6 +7,7 @@ from typing import Any
 from leat._batches._delivery import Delivery
 from leat._job._among_ranks import AmongRanks
 from leat._job._place import Place
+from leat._job._siblings import Maker, OwnMaker, Siblings
 from leat._opened import Opened
 from leat._say import Introduction, LeftBehind, classes_met
 
@@ -17,8 +18,11 @@ Batch = Any
 class Batches:
     """Takes batches of the engine, and makes those that a program gets."""
 
-    def __init__(self, opened: Opened, delivery: Delivery, place: Place) -> None:
+    def __init__(self, opened: Opened, delivery: Delivery, place: Place, siblings: Siblings | None) -> None:
         self._opened, self._delivery = opened, delivery
+        self._siblings = siblings
+        """Until it is known who makes the batches."""
+        self._maker: Maker = OwnMaker(opened)
         self._skips = place.skips
         is_first = place.among(opened.native)[0] == 0
         self._left_behind = LeftBehind(opened.url, delivery.ops) if is_first else None
@@ -26,16 +30,19 @@ class Batches:
 
     def begin(self) -> int:
         """Starts the next epoch if the running one has delivered a batch; returns the number of the iteration."""
-        native = self._opened.native
-        return native.begin_skipping() if self._skips else native.begin()
+        if self._skips:
+            return self._opened.native.begin_skipping()
+        if self._siblings is not None:
+            self._maker = self._siblings.maker()
+            self._siblings = None
+        return self._maker.begin()
 
     def next(self, iteration: int) -> tuple[bool, Batch | None]:
         """The next batch; (False, None) at the end. A process that needs none gets None each step."""
-        native = self._opened.native
         if self._skips:
-            return native.skip(iteration), None
+            return self._opened.native.skip(iteration), None
         at = self._position()
-        fields = native.next(iteration)
+        fields = self._maker.next(iteration)
         return (False, None) if fields is None else (True, self._made_of(fields, at))
 
     def peek(self) -> Batch | None:
@@ -43,8 +50,15 @@ class Batches:
         if self._skips:
             return None
         at = self._position()
-        fields = self._opened.native.peek()
+        fields = self._maker.peek()
         return None if fields is None else self._made_of(fields, at)
+
+    def take_waits(self) -> list[tuple[float, str]]:
+        """The waits of the steps since the last call, and their causes."""
+        return self._maker.take_waits()
+
+    def close(self) -> None:
+        self._maker.close()
 
     def _made_of(self, fields: list[tuple[str, Any]], at: tuple[int, ...]) -> Batch:
         if self._left_behind is not None:

@@ -20,6 +20,7 @@ from leat._iteration import Batch, Batches, Iterator as _Iterator, introduction_
 from leat._job._among_ranks import AmongRanks
 from leat._job._mesh import RankChoice
 from leat._job._place import Place
+from leat._job._siblings import siblings_of
 from leat._moved import MOVED
 from leat._opened import NOT_YET, Opened, Places, dataset_of
 from leat._options import Size
@@ -39,9 +40,11 @@ _NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
 OnError = Literal["raise", "substitute"]
 
 
-def _end(native: Any, workers: FunctionWorkers, among: AmongRanks | None) -> None:
+def _end(native: Any, workers: FunctionWorkers, among: AmongRanks | None, batches: Batches | None) -> None:
     if among:
         among.close()
+    if batches:
+        batches.close()
     native.close()
     workers.close()
 
@@ -82,7 +85,7 @@ class Loader(metaclass=_Told):
         cache: a `leat.Cache`, or "auto"; None keeps nothing.
         memory, threads, max_in_flight: upper bounds for this node; None lets Leat choose.
         trace: a file for Perfetto; or ``{"timeline": file, "order_log": file}``, for `leat verify`.
-        rank, world_size: None asks torch.distributed or the launcher; rank may be a `leat.Mesh`.
+        rank, world_size: None asks torch.distributed, Ray or the launcher; rank may be a `leat.Mesh`.
         storage_options: a `leat.StorageOptions`, such as ``{"endpoint_url": "http://…"}``.
 
     An array is writable, and its memory recycled once the last view is gone. Values of unequal
@@ -151,11 +154,13 @@ class Loader(metaclass=_Told):
         self._opened = Opened(source, dataset, options, storage_options)
         self._delivery.expect(self._native.field_names)
         self._sampled = self._sampled_by(order)
-        self._batches = Batches(self._opened, self._delivery, place)
+        self._among = AmongRanks(self._opened, place)
+        siblings = siblings_of(self._opened, place, self._delivery.ops, self._among.met)
+        self._batches = Batches(self._opened, self._delivery, place, siblings)
+        self._among.take_waits_of(self._batches)
         self._introduction = introduction_of(
             self._opened, place, self._delivery, drawn_by=order.words(options["seed"]), is_end_said=drop_last is not None
         )
-        self._among = AmongRanks(self._opened, place)
         _alive.add(self)
 
     @property
@@ -305,7 +310,7 @@ class Loader(metaclass=_Told):
 
     def close(self) -> None:
         """Ends threads, processes and requests; twice does no harm. Batches stay valid."""
-        _end(self._native, self._workers, getattr(self, "_among", None))
+        _end(*self._parts())
 
     def __enter__(self) -> Loader:
         return self
@@ -315,14 +320,17 @@ class Loader(metaclass=_Told):
 
     def __del__(self) -> None:
         # Also runs when __init__ failed, before there is anything to close.
-        if not hasattr(self, "_opened"):
+        # Or the interpreter ends, and has cleared this module: then all loaders are closed.
+        if not hasattr(self, "_opened") or _end is None:
             return
         native = self._native
         if native.is_in_own_function():  # Collected there; it would wait for itself.
-            parts = (native, self._workers, getattr(self, "_among", None))
-            threading.Thread(target=_end, args=parts).start()
+            threading.Thread(target=_end, args=self._parts()).start()
         else:
             self.close()
+
+    def _parts(self) -> tuple[Any, FunctionWorkers, AmongRanks | None, Batches | None]:
+        return self._native, self._workers, getattr(self, "_among", None), getattr(self, "_batches", None)
 
     def __reduce__(self) -> Any:
         raise TypeError(

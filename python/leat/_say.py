@@ -218,6 +218,8 @@ def _other_images(ops: Sequence[Op], place: int) -> list[str]:
         else:
             last = op._to or name
             made_by[last] = made_by.pop(name)
+    if ops[place].per == "batch":
+        last = ops[place]._field or ""
     if not isinstance(seen := made_by.get(last), DecodeImage):
         return []
     others = [op for op in ops if isinstance(op, DecodeImage) and op is not seen]

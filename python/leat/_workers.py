@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from leat import _functions, _native
+from leat import _draws, _functions, _native
 from leat._processes import Processes, Shipped, obstacle
 from leat.errors import InvalidArgument
 from leat.ops import Op, Python
@@ -167,6 +167,8 @@ class FunctionWorkers:
 
     def _function(self, op: Python, place: int) -> Callable[..., Any]:
         here = _functions.call_per_sample(op.function, place, op.global_rng, op.fields)
+        if not op.draws:
+            here = _draws.noticed(op, here)
         if op.workers == "threads":
             return here
         if op.workers == "auto":

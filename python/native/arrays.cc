@@ -59,7 +59,9 @@ py::object value_of(FieldArray field) {
 
 py::dtype numpy_dtype(DType dtype) {
   if (dtype == DType::kBfloat16) {
-    return py::module_::import("leat._batches._dtypes").attr("BITS").cast<py::dtype>();
+    return py::module_::import("leat._batches._dtypes")
+        .attr("BITS")
+        .cast<py::dtype>();
   }
   return py::dtype(std::string(to_string(dtype)));
 }

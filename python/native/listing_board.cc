@@ -105,7 +105,8 @@ class PythonBoard final : public ListingBoard {
 }  // namespace
 
 std::shared_ptr<ListingBoard> listing_board() {
-  py::object board = py::module_::import("leat._job._listing_board").attr("board")();
+  py::object board =
+      py::module_::import("leat._job._listing_board").attr("board")();
   if (board.is_none()) return nullptr;
   return std::make_shared<PythonBoard>(std::move(board));
 }

@@ -61,6 +61,20 @@ void check_is_outside(const Loader& loader, const char* call) {
           "raise in the function to end it"));
 }
 
+/// The next batch in its own memory, if it is there within `seconds`. None as
+/// well at the end, and where next() would raise.
+std::optional<py::list> look_at(Loader& loader, double seconds) {
+  std::optional<Result<Loader::Next>> next;
+  {
+    const py::gil_scoped_release unlocked;
+    next.emplace(loader.peek_within(std::chrono::duration_cast<Nanoseconds>(
+                                        std::chrono::duration<double>(seconds)),
+                                    Loader::Memory::kOfTheBatch));
+  }
+  if (!*next || (*next)->is_not_yet() || (*next)->is_end()) return std::nullopt;
+  return as_python(std::move((*next)->batch()));
+}
+
 ShuffleChoice shuffle_of(const std::string& name) {
   if (name == "none") return ShuffleChoice::kNone;
   if (name == "auto") return ShuffleChoice::kAuto;
@@ -472,6 +486,7 @@ void bind_loader(py::module_& module) {
              return wait_for(
                  [&](Nanoseconds slice) { return loader.peek_within(slice); });
            })
+      .def("look", &look_at, py::arg("seconds"))
       .def("set_epoch",
            [](Loader& loader, std::uint64_t epoch) {
              check_is_outside(loader, "set_epoch()");

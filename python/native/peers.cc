@@ -116,6 +116,8 @@ void bind_peers(py::module_& module) {
       .def_property_readonly("pid", &ServerProcess::pid);
   module.def("launched", &launched);
   module.def("launched_place", &launched_place);
+  module.def("user_cache_folder",
+             [] { return user_cache_folder(process_env()); });
   module.def("ram_for_one_rank", &ram_for_one_rank, py::arg("memory"));
   module.def("usable_cores", [] { return effective_limits().threads(); });
 }

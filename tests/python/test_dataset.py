@@ -100,6 +100,29 @@ def test_bytes_are_no_column_of_a_filter(keep, digits):
         digits.column("cls")
 
 
+@pytest.mark.parametrize(("keep", "says"), [
+    (lambda of: of["label"] != "bee", r"'label' has numbers, and 'bee' is none; the number of that class is 1"),
+    (lambda of: "bee" == of["label"], "'label' has numbers"),
+    (lambda of: ~np.isin(of["label"], ["bee", "cat"]), "'label' has numbers, and 'bee'"),
+    (lambda of: ~np.isin(of["label"], {"dog"}), "'label' has numbers, and 'dog' is none$"),
+    (lambda of: of["label"][:60] != np.array(["bee"] * 60), "'label' has numbers"),
+    (lambda of: of["word"] != 3, "'word' has texts, and 3 is none"),
+    (lambda of: of["word"] != of["label"], "'word' has texts"),
+    (lambda of: of.parsed("data", lambda data: data[:1]) != 1, "'data' has texts"),
+])
+def test_what_a_column_can_never_be_is_not_compared_with_it(tmp_path, keep, says):
+    keys = make_pictures(tmp_path / "pictures", 60)
+    write(tmp_path / "t.csv", b"path,label,word\n" + b"".join(f"{key},{key.split('/')[0]},w{n}\n".encode() for n, key in enumerate(keys)))
+    rows = leat.Dataset.from_manifest(tmp_path / "t.csv", base=str(tmp_path / "pictures"),
+                                      fields={"data": "path", "label": "label"}, columns=["word"])  # fmt: skip
+    assert rows.classes == ["ant", "bee", "cat"]
+
+    with pytest.raises(leat.InvalidArgument, match=says):
+        rows.filter(keep)
+    assert len(rows.filter(lambda of: (of["label"] != 1) & (of["word"] != "w0") & ~np.isin(of["word"], ["w59"]))) == 38
+    assert len(rows.filter(lambda of: [word is not None for word in of["word"]])) == 60
+
+
 @pytest.fixture
 def digits(tmp_path):
     """Twelve samples of shards with a class of one digit: 0, 1, 2, 0, …; one has an .extra."""

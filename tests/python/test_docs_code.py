@@ -276,6 +276,8 @@ def test_how_to_pack(bucket):
     rng = np.random.default_rng(1)
     documents = [[*rng.integers(1, 60_000, int(rng.integers(1, 6000))), 0] for _ in range(60)]
     write(pathlib.Path("served/bucket/corpus/train.bin"), np.array(sum(documents, []), "<u2").tobytes())
+    for number in range(40):
+        write(pathlib.Path(f"served/bucket/texts/{number}.txt"), b"a text " * int(rng.integers(1, 60)))
     page: dict = {}
     run_page("howto/packing.md", into=page)
 

@@ -88,3 +88,10 @@ def test_weights_of_ours_beside_another_order_are_refused(dataset, options, says
     given = {"dataset": dataset, "sampler": leat.WeightedSampler([1.0] * 60), **options}
     with pytest.raises(leat.InvalidArgument, match=says):
         DataLoader(given.pop("dataset"), **given)
+
+
+def test_unequal_ranks_are_told_where_a_dataloader_takes_the_remedy(dataset):
+    options = {**DECODE, "rank": 0, "world_size": 2}
+    with pytest.raises(leat.InvalidArgument, match=r'takes "pad" and "join" in engine=\{"drop_last": …\}$'):
+        DataLoader(dataset.take(59), batch_size=29, engine=options)
+    assert len(DataLoader(dataset.take(59), batch_size=29, engine={**options, "drop_last": "pad"})) == 2

@@ -80,6 +80,31 @@ def assert_laps_are_whole(texts: list[str], parts, names) -> None:
             assert len(set(lap)) == len(lap), f"a sample of {name} came twice before all had come"
 
 
+def test_an_epoch_that_would_be_unequal_among_ranks_raises_as_it_begins(parts):
+    """With weights, each epoch of a mix has a length of its own."""
+
+    def steps(loader) -> int:
+        try:
+            return sum(1 for _ in loader)
+        except leat.InvalidArgument as error:
+            assert re.search("of 4 ranks would get .* batches and the others", str(error))
+            return -1
+
+    mix = leat.mix(weighed(parts, books=1, code=2))
+    meshes = [leat.Mesh({"dp": 4, "pp": 2}, rank=process, needs_data=process % 2 == 0) for process in range(8)]
+    loaders = [leat.Loader(mix, global_batch_size=8, rank=mesh, **KEEPS) for mesh in meshes]
+    ends = []
+    for epoch in range(10):
+        for loader in loaders:
+            loader.set_epoch(epoch)
+        ends.append({steps(loader) for loader in loaders})
+    for loader in loaders:
+        loader.close()
+
+    assert [len(end) for end in ends] == [1] * 10
+    assert {-1} in ends and ends[0] != {-1}
+
+
 def test_each_sample_tells_its_source_and_is_what_it_says(parts):
     mix = leat.mix(weighed(parts, books=0.5, code=0.5))
     with leat.Loader(mix, batch_size=8, epochs=1, **USUAL) as loader:

@@ -233,6 +233,19 @@ class TestOverABucket:
                 pass
 
 
+    def test_columns_of_a_file_that_was_written_anew_are_read_anew(self, served, tmp_path, fresh_cache):
+        """As long as before, with other numbers: they lie in the catalogue, which no ETag guards."""
+        bucket, options = served
+        sizes = set()
+        for label in (1, 2):
+            path = write(tmp_path / "buckets/hub/anew/0.parquet", b"")
+            parquet.write_table(pa.table({"raw": [b"abc"] * 4, "label": [label] * 4}), path)
+            sizes.add(path.stat().st_size)
+            dataset = leat.Dataset("s3://hub/anew", **options)
+            assert dataset.column("label").tolist() == [label] * 4
+        assert len(sizes) == 1
+
+
 class TestRefusals:
     def test_a_row_without_bytes_is_named(self, tmp_path, fresh_cache):
         values = [b"a", b"b", None, b"c"]

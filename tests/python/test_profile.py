@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 import leat
@@ -392,6 +393,16 @@ def test_the_cpu_time_of_a_batch_does_not_end_with_the_workers(monkeypatch):
 
     assert hook.drain(iter(range(5)), 6)[1] == 0.75, "of the fourth and fifth"
     assert hook.drain(iter(range(2)), 6)[1] is None
+
+
+def test_a_batch_of_values_of_unequal_length_is_cut_to_its_first_rows():
+    from leat._profile import hook
+
+    values = leat.Ragged(np.arange(6), np.array([0, 1, 3, 6]))
+    batch = hook.first_rows({"tokens": values, "label": np.arange(3)}, 2)
+
+    assert hook.rows_of({"tokens": values}) == 3
+    assert batch["tokens"].tolist() == [[0], [1, 2]] and batch["label"].tolist() == [0, 1]
 
 
 BUCKET_TRAINING = """

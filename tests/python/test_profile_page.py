@@ -64,6 +64,7 @@ def test_a_report_is_as_its_schema_says(ten_steps):
 
     assert schema.problems(report, SCHEMA, SCHEMA) == []
     assert report["timeline"]["steps"] == len(report["timeline"]["bins"]) == sum(report["waits"]["counts"]) == 10
+    assert report["batch_rows"] == 4  # The bytes have unequal lengths: a leat.Ragged.
     assert report["fetch_a_batch"]["gets"] >= 3
     assert report["fetch_a_batch"]["bytes"] == pytest.approx(2000 * report["fetch_a_batch"]["gets"], rel=0.05)
     assert 0.5 < report["fetch_a_batch"]["latency_share"] <= 1

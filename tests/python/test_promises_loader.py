@@ -12,6 +12,7 @@ import logging
 import os
 import pathlib
 import pickle
+import random
 import re
 import socket
 import subprocess
@@ -826,6 +827,8 @@ def shift(image, mask, rng):
     (Python(noise, independent=True), 0),
     (Python(shift, fields=("image", "mask")), 0),
     (Python(lambda image: image), 0),
+    (Python(noise, per="batch", field="image"), 1),
+    (Python(lambda batch, rng: batch, per="batch"), 0),
 ])
 def test_a_function_that_draws_beside_a_mask_is_warned_of(tmp_path, said, op, warnings):
     for name in ("a", "b"):
@@ -856,6 +859,9 @@ LEFT, RIGHT = DecodeImage("png", to="left"), DecodeImage("seg.png", to="right")
     ([LEFT, Python(noise)], ""),
     ([LEFT, RIGHT, Python(noise, field="0")], ""),  # Bytes, which may be a text.
     ([LEFT, RIGHT, leat.ops.ParseText("txt"), Python(noise)], ""),
+    ([LEFT, RIGHT, Python(noise, per="batch", field="left")], "right"),
+    ([LEFT, RIGHT, Python(noise, per="batch", field="label")], ""),
+    ([LEFT, RIGHT, Python(noise, per="batch")], ""),
 ])  # fmt: skip
 def test_a_function_that_draws_beside_a_second_image_is_warned_of(ops, left):
     told = _say.drawn_apart(ops)
@@ -871,6 +877,47 @@ def test_the_loader_says_so(tmp_path, said):
     take(leat.Loader(str(tmp_path), batch_size=1, train=False, ops=[LEFT, RIGHT, Python(noise, field="left")]))
 
     assert ["the image 'right' stays as it is" in line for line in said(logging.WARNING)] == [True]
+
+
+def by_python(data):
+    return random.random()
+
+
+def by_numpy(data):
+    return np.random.random()
+
+
+def by_torch(data):
+    return torch.rand(())
+
+
+def by_none(data):
+    return 1.0
+
+
+def by_once(data, asked=[]):  # noqa: B006
+    return asked.append(1) or (random.random() if len(asked) == 1 else 1.0)
+
+
+@pytest.mark.parametrize(("op", "says"), [
+    (Python(by_python, field="data"), "global_rng=True, or give the function a parameter rng"),
+    (Python(by_numpy, field="data"), "in each run it draws other numbers"),
+    (Python(by_torch, field="data", workers="threads"), "global_rng=True"),
+    (Python(by_python, field="data", global_rng=True), ""),
+    (Python(by_none, field="data"), ""),
+    (Python(by_once, field="data"), ""),
+    (Python(lambda data, rng: rng.random(), field="data"), ""),
+    (leat.ops.Filter(lambda data: random.random() < 2, field="data"), "skips other samples in each epoch"),
+], ids=repr)  # fmt: skip
+def test_a_function_that_draws_and_has_not_said_so_is_warned_of_once(pictures, said, op, says):
+    with load(pictures, train=True, fields=("data",), ops=[op]) as loader:
+        for _ in range(2):
+            for _batch in loader:
+                pass
+
+    told = [text for text in said(logging.WARNING) if "draws from the generators" in text]
+    assert len(told) == bool(says)
+    assert not says or (repr(op) in told[0] and says in told[0])
 
 
 @pytest.mark.parametrize(("reads", "op", "warnings"), [

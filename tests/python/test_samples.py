@@ -201,6 +201,17 @@ def test_functions_that_draw_for_one_field_each_raise(pairs, made, is_told):
         load(pairs, ops)
 
 
+def test_functions_of_batches_that_draw_for_one_field_each_raise(pairs):
+    def ops(**said):
+        return [DecodeImage("image"), DecodeImage("twin", to="twin"),
+                leat.ops.Python(mirror, per="batch", field="image", **said), leat.ops.Python(mirror, per="batch", field="twin")]
+
+    with pytest.raises(leat.InvalidArgument, match="draws for 'image', and .* for 'twin' of the same samples.*leave out field="):
+        load(pairs, ops())
+    load(pairs, ops(independent=True)).close()
+    load(pairs, [*ops()[:3], leat.ops.Python(mirror, per="batch", field="cls")]).close()
+
+
 @pytest.mark.parametrize("mix", [
     leat.ops.MixUp(num_classes=30), leat.ops.RandomChoice([leat.ops.CutMix(num_classes=30)]),
 ])

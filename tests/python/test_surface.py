@@ -86,6 +86,15 @@ def test_an_unknown_argument_names_the_nearest(make, says):
         make()
 
 
+def test_a_loader_says_where_each_argument_of_a_dataset_goes():
+    names = set(inspect.signature(leat.Dataset).parameters) - set(inspect.signature(leat.Loader).parameters) - {"url"}
+
+    assert {"classes", "refresh", "as_of"} <= names
+    for name in names:
+        with pytest.raises(TypeError, match=rf"no argument '{name}': give it to leat\.Dataset\(url, {name}=…\)"):
+            leat.Loader("somewhere", batch_size=1, train=True, **{name: "x"})
+
+
 @pytest.mark.parametrize(("given", "says"), [
     ({"endpoint": "x"}, "no 'endpoint'; did you mean 'endpoint_url'"),
     ({"region": 3}, "'region': 3.*it is a str"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 
 import pytest
@@ -103,6 +104,33 @@ def test_patience_ends(objects, fresh_cache):
                 for _ in batches:
                     pass
             assert 1 < time.monotonic() - began < 10
+
+
+def test_what_is_opened_in_an_outage_waits_for_its_end(objects, whole, fresh_cache):
+    """The process has just had answers of that server: it is there, and has an outage."""
+    with comings(objects.parent, "--latency", "1ms") as bucket:
+        dataset = leat.Dataset("s3://objects", storage_options={"endpoint_url": bucket.url, "no_sign_request": True})
+        assert len(dataset) == 1500
+        # Longer than a server is tried that has never answered.
+        back = bucket.is_away_for(3.5)
+        began = time.monotonic()
+        found: dict[str, int] = {}
+
+        def read(way: str) -> None:
+            if way == "sample":
+                found[way] = len(dataset[3]["data"])
+            else:
+                with reader("s3://objects", bucket.url) as loader:
+                    found[way] = contents(loader)
+
+        threads = [threading.Thread(target=read, args=(way,)) for way in ("sample", "loader")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert time.monotonic() - began > 3
+        back.join()
+    assert found == {"sample": 4096, "loader": whole}
 
 
 @pytest.mark.parametrize("patience", [0, -1, "long", 10**9, True])

@@ -11,9 +11,9 @@
 //                     {"error":"..."}               before it hangs up
 //
 // No message names another job: a loader speaks only for itself. The agents of
-// a job's nodes communicate through its ranks (python/leat/_job/_pace.py): "pace" is
-// the pace of one rank as known here, and "elsewhere" came from the other
-// nodes. Both may be missing.
+// a job's nodes communicate through its ranks (python/leat/_job/_pace.py):
+// "pace" is the pace of one rank as known here, and "elsewhere" came from the
+// other nodes. Both may be missing.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -10,6 +10,7 @@
 #include "leat/cache/cached_store.h"
 #include "leat/engine/loader/machine.h"
 #include "leat/engine/loader/pace_decisions.h"
+#include "leat/runtime/heap.h"
 
 namespace leat {
 namespace {
@@ -60,6 +61,8 @@ Result<Loader::Iteration> Loader::begin() {
   } else if (m.position.has_ended || m.position.failure) {
     old = m.jump_to(m.position.epoch, m.position.at);
   }
+  LEAT_TRY_VOID(
+      check_next_of_mix(m.job, *m.schedule, m.position.epoch, m.position.at));
   m.opened.quarantine->look();  // Other ranks may have found some.
   LEAT_TRY_VOID(m.runs->open(m.position, unused));
   m.account->begin_epoch(m.position.epoch, entered,
@@ -134,7 +137,7 @@ Result<Loader::Next> Loader::next(Iteration iteration) {
   }
 }
 
-Result<Loader::Next> Loader::peek_within(Nanoseconds timeout) {
+Result<Loader::Next> Loader::peek_within(Nanoseconds timeout, Memory memory) {
   Machine& m = *machine_;
   LEAT_TRY(const Machine::Visit visit, m.enter());
   std::shared_ptr<EpochRun> run;
@@ -159,6 +162,7 @@ Result<Loader::Next> Loader::peek_within(Nanoseconds timeout) {
   if (state == EpochRun::State::kEnd) return Next::end();
   const BatchWork& head = run->head();
   if (head.error) return *head.error;
+  if (memory == Memory::kOfTheBatch) return Next(Batch(head.batch));
   return Next(copy_of(head.batch, *m.opened.slots));
 }
 
@@ -405,6 +409,7 @@ void Loader::close() {
   m.opened.end();
   m.parts.reset();  // By now the store's threads have given back their memory.
   Buffer::give_back_kept();
+  HeapTrim::of_process().trim(SteadyClock().now());
   m.account->close_trace();
   if (m.order_log != nullptr) m.order_log->close();
 }

@@ -110,9 +110,11 @@ class Loader {
   /// Errors: kInvalidArgument: `iteration` was ended, as for next_within()
   Result<bool> skip(Iteration iteration);
 
-  /// A copy of the batch that next() would return; does not advance. Waits at
-  /// most `timeout`.
-  Result<Next> peek_within(Nanoseconds timeout);
+  enum class Memory : std::uint8_t { kACopy, kOfTheBatch };
+  /// The batch that next() would return; does not advance. Waits at most
+  /// `timeout`. A reader of the batch's own memory has to be done before
+  /// somebody writes to the batch that next() returns.
+  Result<Next> peek_within(Nanoseconds timeout, Memory memory = Memory::kACopy);
 
   /// begin() will start `epoch`, unless load_state() has set a position in it.
   Result<void> set_epoch(std::uint64_t epoch);

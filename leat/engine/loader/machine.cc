@@ -212,6 +212,8 @@ Observation Loader::Machine::observe() {
       .reads = now.reads,
       .read_bytes = now.read_bytes,
       .read_seconds = to_seconds(now.read_time),
+      .failed_reads = now.failed_reads,
+      .late_reads = now.hedges,
       .tasks = now.tasks,
       .busy_seconds = to_seconds(now.busy),
       .cpu_seconds = to_seconds(now.cpu),

@@ -329,6 +329,13 @@ MixState mix_state(const MixedOrder& mixed, std::uint64_t epoch,
 
 }  // namespace
 
+Result<void> check_next_of_mix(const Job& job, const Schedule& schedule,
+                               std::uint64_t epoch, std::uint64_t from) {
+  if (job.mixed == nullptr) return {};
+  LEAT_TRY_VOID(schedule.check_known(epoch));
+  return schedule.check_steps(epoch, from);
+}
+
 std::optional<DrawnState> drawn_state(const Job& job, std::uint64_t epoch,
                                       std::uint64_t position,
                                       const std::string& resumed) {

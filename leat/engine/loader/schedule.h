@@ -114,6 +114,11 @@ class Schedule {
   std::optional<HolderDealingOptions> holders_;  // None: no holders are used.
 };
 
+/// Epochs of a mix may differ in length, so each is checked as it begins.
+/// Errors: as check_known() and check_steps()
+Result<void> check_next_of_mix(const Job& job, const Schedule& schedule,
+                               std::uint64_t epoch, std::uint64_t from);
+
 /// The draws as LoaderState keeps them, at a position in `epoch` of an order
 /// that had the digest `resumed` when a state was made.
 std::optional<DrawnState> drawn_state(const Job& job, std::uint64_t epoch,

@@ -27,6 +27,8 @@ Result<Loader::Iteration> Loader::begin_skipping() {
     old = m.jump_to(m.position.epoch, m.position.at);
   }
   LEAT_TRY_VOID(m.schedule->check_known(m.position.epoch));
+  LEAT_TRY_VOID(
+      check_next_of_mix(m.job, *m.schedule, m.position.epoch, m.position.at));
   return Iteration{++m.position.iteration};
 }
 

@@ -35,7 +35,7 @@ Result<Driver> open_http(const Url& url, const StoreOptions& options,
   Driver driver;
   driver.identity = url.text();
   driver.provider = provider_at(url.text());
-  driver.notes = std::make_shared<EndpointNotes>();
+  driver.notes = notes_at(url.bucket());
   driver.service = url.bucket() + "\n";
   driver.is_plain_http = true;
   auto http = open_http_client(

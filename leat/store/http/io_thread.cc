@@ -237,9 +237,10 @@ void IoThread::finish(Transfer& slot, Result<HttpReply> result) {
   load_.fetch_sub(1, std::memory_order_relaxed);
   const auto& notes = settings_.options.notes;
   if (result && notes != nullptr) {
-    notes->has_answered = true;
+    const TimePoint now = clock_.now();
+    notes->note_answer(now);
     if (const auto wait = retry_after(*result)) {
-      notes->note_not_before(clock_.now() + *wait);
+      notes->note_not_before(now + *wait);
     }
   }
   done(std::move(result));

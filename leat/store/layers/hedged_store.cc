@@ -30,6 +30,9 @@ constexpr int kMostSeconds = 2;
 // for.
 constexpr double kTimesMedian = 4;
 constexpr double kTimesMedianAwaited = 3.5;
+// One of 20, but these are few: the first reads, and duplicates.
+constexpr double kTimesMedianSoonest = 2.25;
+constexpr std::size_t kFirstReads = 256;
 constexpr double kTimesNineOfTen = 1.5;
 
 }  // namespace
@@ -41,15 +44,18 @@ std::size_t HedgedStore::size_class(std::size_t size_bytes) {
   return std::min(kSizes - 1, (bits + 1) / 2);
 }
 
-Nanoseconds HedgedStore::patience_with(const UsualTime& usual,
-                                       bool is_awaited) const {
+HedgedStore::Patience HedgedStore::patience_with(const UsualTime& usual) const {
   const auto median = usual.at(0.5);
-  if (!median) return Nanoseconds::max();
-  return std::max(
-      least_age_,
-      from_seconds(std::max((is_awaited ? kTimesMedianAwaited : kTimesMedian) *
-                                to_seconds(*median),
-                            kTimesNineOfTen * to_seconds(*usual.at(0.9)))));
+  if (!median) return {};
+  const auto at_least = [&](double times_median, double times_nine_of_ten) {
+    return std::max(
+        least_age_,
+        from_seconds(std::max(times_median * to_seconds(*median),
+                              times_nine_of_ten * to_seconds(*usual.at(0.9)))));
+  };
+  return {.others = at_least(kTimesMedian, kTimesNineOfTen),
+          .awaited = at_least(kTimesMedianAwaited, kTimesNineOfTen),
+          .soonest = at_least(kTimesMedianSoonest, 1)};
 }
 
 /// A read that somebody may come to wait for.
@@ -63,6 +69,7 @@ struct HedgedStore::Flight {
   std::optional<Flights::iterator> place;
   TimePoint last_sent;  ///< First or second.
   int seconds = 0;
+  bool is_of_the_first = false;
 
   std::stop_source stop_first;
   std::optional<OnStop> on_stop;
@@ -122,6 +129,7 @@ void HedgedStore::read(ReadRequest request, std::stop_token stop,
     const MutexLock lock(mutex_);
     flight->place = flights_.insert(flights_.end(), flight);
     allowed_ = std::min(allowed_ + kAllowed, kMostSaved);
+    flight->is_of_the_first = ++sent_ <= kFirstReads;
     look_again();
   }
   flight->on_stop.emplace(std::move(stop), [flight] {
@@ -155,10 +163,9 @@ void HedgedStore::look() {
 /// Those that take too long, as many as are allowed.
 HedgedStore::Flights HedgedStore::late() {
   const TimePoint now = clock_.now();
-  std::array<std::array<Nanoseconds, 2>, kSizes> patience;
+  std::array<Patience, kSizes> patience;
   for (std::size_t i = 0; i < kSizes; ++i) {
-    patience[i] = {patience_with(usual_[i], false),
-                   patience_with(usual_[i], true)};
+    patience[i] = patience_with(usual_[i]);
   }
   Flights found;
   for (auto next = flights_.begin(); next != flights_.end() && allowed_ >= 1;) {
@@ -167,10 +174,12 @@ HedgedStore::Flights HedgedStore::late() {
     const Nanoseconds age = now - flight.last_sent;
     if (age < kBetweenLooks) break;
     const bool is_awaited = flight.request.observer->is_awaited();
-    if (age < patience[size_class(flight.request.into.size())][is_awaited] ||
-        (!is_awaited && allowed_ < kLeftByOthers)) {
-      continue;
-    }
+    const Patience& usual = patience[size_class(flight.request.into.size())];
+    const bool is_soon = flight.is_of_the_first || flight.seconds != 0;
+    const Nanoseconds late_at = !is_awaited ? usual.others
+                                : is_soon   ? usual.soonest
+                                            : usual.awaited;
+    if (age < late_at || (!is_awaited && allowed_ < kLeftByOthers)) continue;
     // One that is late itself is stopped first.
     const std::size_t more = flight.seconds == 0 ? 1 : 0;
     if (!may_send_(std::max<std::size_t>(1, duplicates_ + more))) break;

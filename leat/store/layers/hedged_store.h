@@ -23,9 +23,12 @@ namespace leat {
 /// duplicates only while half of what may be saved up is left, so that they
 /// leave something for those that are waited for.
 ///
-/// At most 2 % of all reads are sent again; none of more than 1 MiB, none
-/// before the usual time is known. A duplicate has memory of its own, which is
-/// copied if it wins. One that is late itself gives way to another, once.
+/// At most 2 % of all reads are sent again, and six; none of more than 1 MiB,
+/// none before the usual time is known. A duplicate has memory of its own,
+/// which is copied if it wins. One that is late itself gives way to another,
+/// once, and sooner: a batch then waits for a read that was late twice. The
+/// first reads have duplicates sooner too, since nothing was read ahead of
+/// them.
 ///
 /// Counts kStoreHedges and kStoreHedgesWon.
 ///
@@ -58,10 +61,17 @@ class HedgedStore final : public StoreWrapper {
   Flights late() LEAT_REQUIRES(mutex_);
   void land(bool is_good);
   static std::size_t size_class(std::size_t size_bytes);
-  /// The age at which a read is late; the longest time if that is unknown.
-  Nanoseconds patience_with(const UsualTime& usual, bool is_awaited) const;
+  /// The ages at which a read is late; the longest time if that is unknown.
+  struct Patience {
+    Nanoseconds others{Nanoseconds::max()};
+    Nanoseconds awaited{Nanoseconds::max()};
+    /// Awaited, and one of the first, or a duplicate.
+    Nanoseconds soonest{Nanoseconds::max()};
+  };
+  Patience patience_with(const UsualTime& usual) const;
 
   static constexpr std::size_t kSizes = 4;
+  static constexpr double kAllowedAtFirst = 6;
 
   const std::function<bool(std::size_t)> may_send_;
   const Nanoseconds least_age_;
@@ -72,7 +82,8 @@ class HedgedStore final : public StoreWrapper {
   CondVar changed_;
   std::array<UsualTime, kSizes> usual_ LEAT_GUARDED_BY(mutex_);
   Flights flights_ LEAT_GUARDED_BY(mutex_);  // The oldest first.
-  double allowed_ LEAT_GUARDED_BY(mutex_) = 1;
+  double allowed_ LEAT_GUARDED_BY(mutex_) = kAllowedAtFirst;
+  std::size_t sent_ LEAT_GUARDED_BY(mutex_) = 0;  // First ones.
   std::size_t duplicates_ LEAT_GUARDED_BY(mutex_) = 0;
   bool is_ending_ LEAT_GUARDED_BY(mutex_) = false;
   bool will_look_ LEAT_GUARDED_BY(mutex_) = false;

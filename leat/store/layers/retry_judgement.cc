@@ -148,7 +148,7 @@ Nanoseconds RetryJudgement::patience_with(const Error& error,
 /// Nullopt: it is there.
 std::optional<Nanoseconds> RetryJudgement::patience_at_first(
     const Error& error) const {
-  if (notes_ == nullptr || notes_->has_answered) return std::nullopt;
+  if (notes_ == nullptr || notes_->is_there(clock_.now())) return std::nullopt;
   // No connection, no such name, another protocol.
   if (error.code() == ErrorCode::kUnavailable) {
     return policy_.options().start_patience;

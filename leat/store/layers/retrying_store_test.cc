@@ -183,7 +183,7 @@ TEST_F(RetryingStoreTest, GivesUpSoonOnWhatWasNeverThere) {
   EXPECT_FALSE(listed);
   EXPECT_LT(faulty_->calls(), 1000u);
 
-  notes->has_answered = true;  // Now it is an outage.
+  notes->note_answer(SteadyClock().now());  // Now it is an outage.
   open_noted(900);
   EXPECT_TRUE(read());
 }
@@ -215,7 +215,7 @@ TEST_F(RetryingStoreTest, GivesUpOnWhatSwallowsEverythingAndSaysWhatToCheck) {
   }
   EXPECT_EQ(faulty_->calls(), 2u);
 
-  notes->has_answered = true;  // Now it is an outage.
+  notes->note_answer(SteadyClock().now());  // Now it is an outage.
   open_noted();
   EXPECT_TRUE(read());
   EXPECT_EQ(faulty_->calls(), 10u);

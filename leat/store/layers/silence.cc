@@ -86,7 +86,7 @@ std::string Silence::text(TimePoint now) const {
       "{}: no request has been answered for {}, and {} {} under way",
       options_.name, format_duration(whole_seconds(now - silent_since_)),
       under_way_, under_way_ == 1 ? "is" : "are");
-  if (options_.notes != nullptr && !options_.notes->has_answered) {
+  if (options_.notes != nullptr && !options_.notes->is_there(now)) {
     said +=
         fmt::format("; this server has never answered: {}", kSwallowedRemedy);
     return attempts_made_ == 0 ? said

@@ -95,7 +95,7 @@ TEST_F(SilenceTest, SaysOfAServerThatHasNeverAnsweredWhatToCheck) {
   EXPECT_THAT(said, HasSubstr("firewalls and security groups"));
   EXPECT_THAT(said, ::testing::Not(HasSubstr("attempts are left")));
 
-  notes->has_answered = true;
+  notes->note_answer(SteadyClock().now());
   do said = next().second;
   while (said.find("9 of 10 attempts are left") == std::string::npos);
   EXPECT_THAT(said, ::testing::Not(HasSubstr("never answered")));

@@ -25,7 +25,9 @@ struct SyntheticWorld {
   double cores = 2;             ///< That nobody else takes.
   double others = 0;            ///< Busy threads of others, on the same cores.
   double training_seconds = 0;  ///< For a sample.
-  double noise = 0;             ///< Standard deviation of a second's speed.
+  double failed_share = 0;      ///< A share of reads.
+  double late_share = 0;
+  double noise = 0;  ///< Standard deviation of a second's speed.
 };
 
 /// Counts what a loader in such a world would have counted, in virtual time.
@@ -99,6 +101,8 @@ class SyntheticPipeline {
     return best;
   }
 
+  const Observation& observed() const { return now_; }
+
   const Observation& run(double seconds) {
     const SyntheticWorld& w = world_;
     double factor = 1;
@@ -120,6 +124,10 @@ class SyntheticPipeline {
     now_.samples += count;
     now_.tasks += w.task_seconds > 0 ? count : 0;
     now_.reads += static_cast<std::uint64_t>(reads);
+    failed_ += reads * w.failed_share;
+    late_ += reads * w.late_share;
+    now_.failed_reads = static_cast<std::uint64_t>(failed_);
+    now_.late_reads = static_cast<std::uint64_t>(late_);
     now_.read_bytes += static_cast<std::uint64_t>(reads * bytes_per_read());
     // If the store is the bound, requests queue there.
     const double in_flight = this->speed() >= 0.99 * bandwidth
@@ -146,6 +154,8 @@ class SyntheticPipeline {
   SyntheticWorld world_;
   Observation now_;
   double left_ = 0;
+  double failed_ = 0;
+  double late_ = 0;
   std::mt19937_64 random_;
 };
 

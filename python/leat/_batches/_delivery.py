@@ -53,6 +53,7 @@ class Delivery:
         for op in self.ops:
             if isinstance(op, BatchOp):
                 op.check_beside(self.ops)
+        _check_drawn_apart(self.ops)
         output = _outputs.name_of(output, pins=pin_memory, device=device)
         _dtypes.check(self.ops, output)
         self._to_output = _outputs.choose(output, pins=pin_memory, device=device)
@@ -124,6 +125,25 @@ class Delivery:
         if self._collate is not None:
             return self._collate(_functions.split_samples(batch))
         return _batch.BatchDict(batch) if type(batch) is dict else batch
+
+
+def _check_drawn_apart(ops: Sequence[_ops.Op]) -> None:
+    """Raises `InvalidArgument` if functions of batches move two pictures of a sample apart, as the engine does of
+    functions of samples."""
+    pictures = {
+        op._to or ("mask" if isinstance(op, _ops.DecodeMask) else "image")
+        for op in ops if isinstance(op, (_ops.DecodeImage, _ops.DecodeMask))
+    }  # fmt: skip
+    drawn = {
+        op._field: op for op in ops
+        if isinstance(op, _ops.Python) and op.per == "batch" and op.draws_alone and op._field in pictures
+    }  # fmt: skip
+    if len(drawn) > 1:
+        (one, first), (other, second) = list(drawn.items())[:2]
+        raise InvalidArgument(
+            f"{first!r} draws for {one!r}, and {second!r} for {other!r} of the same samples, each by itself: leave out "
+            "field=, and the function gets the whole batch; or say independent=True if they do not belong together"
+        )
 
 
 def _batch_functions(ops: Sequence[_ops.Op]) -> list[Callable[..., Any]]:

@@ -41,6 +41,11 @@ class AmongRanks:
             opened.follow(topic)
         self._talk = Talk(*self.met, process, processes, topics)
 
+    def take_waits_of(self, batches: Any) -> None:
+        """The waits of steps are those that ``batches.take_waits()`` says."""
+        if self._lateness is not None:
+            self._lateness.take_waits = batches.take_waits
+
     def watch(self, module: Any) -> None:
         """Measures this rank's own work in each step of training a torch.nn.Module."""
         if self._lateness is None:

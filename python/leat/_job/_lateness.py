@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import collections
 import time
+from collections.abc import Callable
 from typing import Any
 
 from leat import _native
@@ -54,6 +55,8 @@ class Lateness:
         self._world_size: int
         self._rank, self._world_size = place or (native.rank, native.world_size)
         self._waits = waits
+        self.take_waits: Callable[[], list[tuple[float, str]]] | None = None
+        """Those of the steps since the last call, if not all are the engine's."""
         self._work: Any | None = None
         self._iteration = self._epoch = self._told = 0
         self._steps: list[Any] = []  # The work of each that has ended.
@@ -72,7 +75,7 @@ class Lateness:
         self._work = work
 
     def epoch_begins(self, iteration: int, epoch: int) -> None:
-        self._native.take_waits()
+        self._taken()
         self._iteration, self._epoch, self._told = iteration, epoch, 0
         self._steps.clear()
         self._began = time.perf_counter()
@@ -93,7 +96,7 @@ class Lateness:
 
     def _end_block(self, is_last: bool) -> None:
         steps, self._steps = self._steps, []
-        waits = self._native.take_waits() if self._waits else [(0.0, _NO_WAIT)] * len(steps)
+        waits = self._taken() if self._waits else [(0.0, _NO_WAIT)] * len(steps)
         now = time.perf_counter()
         seconds, self._began = now - self._began, now
         number, self._told = self._told, self._told + 1
@@ -101,6 +104,9 @@ class Lateness:
         if len(waits) == len(steps) and (steps or is_last):
             place = (self._iteration, self._epoch, number)
             self._ended.append(_Block(place, is_last, seconds, waits, steps))
+
+    def _taken(self) -> list[tuple[float, str]]:
+        return self._native.take_waits() if self.take_waits is None else self.take_waits()
 
     def worst(self, epoch: int) -> dict[str, Any] | None:
         """The rank that the others waited for, as far as rank 0 knows; only on rank 0."""
@@ -175,6 +181,8 @@ class _Block:
         self.ended = time.perf_counter()
         self._seconds = seconds
         self._waits = waits
+        self.take_waits: Callable[[], list[tuple[float, str]]] | None = None
+        """Those of the steps since the last call, if not all are the engine's."""
         self._work = work
 
     def is_known(self) -> bool:

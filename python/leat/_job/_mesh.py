@@ -12,7 +12,7 @@ import numpy as np
 from leat import _native
 from leat._arguments import checks_names, count
 from leat._batches._batch import BatchDict
-from leat._job._ranks import place_in_torch_distributed
+from leat._job._ranks import place_in_ray, place_in_torch_distributed
 from leat._say import once
 from leat.errors import InvalidArgument
 
@@ -41,7 +41,7 @@ class Mesh:
 
     Only the data dimensions choose the data: processes that differ in others alone, such as
     tensor, pipeline and context parallelism, have one rank and get the same batches. Those of
-    them that share a node fetch each sample once.
+    them that share a node fetch and decode each sample once.
 
     Args:
         dims: a DeviceMesh of torch's, or a part of one; or the size of each dimension, by
@@ -53,11 +53,14 @@ class Mesh:
             and the last varies fastest, as in torch.
         data: the names of the data dimensions, if they have other names; ``()``: all
             processes read the same.
-        rank: for sizes: the number of this process; None asks torch.distributed, else the
-            launcher.
+        rank: for sizes: the number of this process; None asks torch.distributed, else Ray
+            Train, else the launcher.
         needs_data: False for a process that uses no batch, such as a stage in the middle of
             a pipeline: its loader has the same steps and state as the others, reads nothing
             and delivers None.
+        shares_batches: processes of one rank that share a node make each batch once, and
+            map its memory. False: this process makes its own, such as one whose functions
+            look at more than their sample.
 
     Attributes:
         rank, world_size: the rank that the loader has, and their number.
@@ -80,9 +83,11 @@ class Mesh:
         data: Sequence[str] | str | None = None,
         rank: int | None = None,
         needs_data: bool = True,
+        shares_batches: bool = True,
     ) -> None:
-        if not isinstance(needs_data, bool):
-            raise InvalidArgument(f"needs_data={needs_data!r}; it is True or False")
+        for name, value in (("needs_data", needs_data), ("shares_batches", shares_batches)):
+            if not isinstance(value, bool):
+                raise InvalidArgument(f"{name}={value!r}; it is True or False")
         if _is_device_mesh(dims):
             if order is not None or rank is not None:
                 raise InvalidArgument("order= and rank= beside a DeviceMesh, which has both; leave them out")
@@ -103,10 +108,11 @@ class Mesh:
         self.dims = grid.sizes
         self.coordinate = grid.coordinate(process)
         self.needs_data = needs_data
+        self._shares_batches = shares_batches
         self._has_copies = whole.processes.size > self.world_size
         self._is_plain = readers == list(range(processes))
-        elsewhere = whole.coordinate(process)
-        self._speaks = all(at == 0 for name, at in elsewhere.items() if name not in varying)
+        self._siblings = _siblings(whole, varying, process)
+        self._speaks = self._siblings[0] == process
 
     def split(self, values: Any, dim: int = 1, *, over: str = "cp") -> Any:
         """This process's part of sequences that the ranks of ``over`` compute on together.
@@ -244,6 +250,8 @@ def _process_in(grid: _Grid, rank: int | None) -> int:
     """The number of this process in a grid of sizes."""
     size = grid.processes.size
     (now, world), source = place_in_torch_distributed(), "torch.distributed has"
+    if world is None:
+        (now, world), source = place_in_ray(), "Ray Train has"
     if world is None and rank is None:
         (now, world), source = _native.launched_place() or (None, None), "the launcher started"
     if world is not None and world != size:
@@ -255,7 +263,7 @@ def _process_in(grid: _Grid, rank: int | None) -> int:
         rank = count("rank", rank, below=size)
         if now is not None and now != rank:
             raise InvalidArgument(
-                f"rank={rank} of a mesh is the number of this process among all, and torch.distributed says {now}; "
+                f"rank={rank} of a mesh is the number of this process among all, and {source.split()[0]} says {now}; "
                 "leave it out"
             )
         return rank
@@ -295,6 +303,12 @@ def _varying(whole: _Grid, readers: Sequence[int], process: int) -> set[str]:
     for other in readers:
         found.update(name for name, at in whole.coordinate(other).items() if at != mine[name])
     return found
+
+
+def _siblings(whole: _Grid, varying: set[str], process: int) -> list[int]:
+    """The processes with the data of this one, itself among them; first the one that speaks for them."""
+    others = whole.along([name for name in whole.names if name not in varying], process)
+    return [others[0], *sorted(others[1:])]
 
 
 def _check_part(grid: _Grid, whole: _Grid, varying: set[str], processes: int) -> None:

@@ -38,6 +38,12 @@ class Place:
         return self.mesh is not None and self.mesh._has_copies and self.mesh.needs_data
 
     @property
+    def siblings(self) -> list[int]:
+        """The processes that get the same batches, this one among them, and first the one that
+        speaks for them; empty if it is alone."""
+        return self.mesh._siblings if self.mesh is not None and self.mesh._has_copies else []
+
+    @property
     def speaks(self) -> bool:
         """Whether this process speaks for those that deliver the same."""
         return self.mesh is None or self.mesh._speaks

@@ -14,15 +14,18 @@ from leat.errors import InvalidArgument
 def place_of(
     rank: int | None, world_size: int | None
 ) -> tuple[int | None, int | None]:
-    """The rank and world size that a loader was given, else torch's; None if only the
-    launcher knows.
+    """The rank and world size that a loader was given, else torch's, else Ray Train's; None if
+    only the launcher knows.
 
     Raises:
         leat.InvalidArgument: one is given without the other.
     """
     if (rank is None) != (world_size is None):
         raise InvalidArgument("rank= and world_size= are given together or not at all")
-    return (rank, world_size) if rank is not None else place_in_torch_distributed()
+    if rank is not None:
+        return rank, world_size
+    place = place_in_torch_distributed()
+    return place if place[0] is not None else place_in_ray()
 
 
 def place_in_torch_distributed() -> tuple[int, int] | tuple[None, None]:
@@ -33,6 +36,21 @@ def place_in_torch_distributed() -> tuple[int, int] | tuple[None, None]:
     if not distributed.is_initialized():
         return None, None
     return distributed.get_rank(), distributed.get_world_size()
+
+
+def place_in_ray() -> tuple[int, int] | tuple[None, None]:
+    """Rank and world size, if Ray Train started this process: its workers may inherit the variables
+    of the launcher that started Ray's own processes, which number others."""
+    train = sys.modules.get("ray.train")  # A worker has imported it.
+    if train is None:
+        return None, None
+    try:
+        context = train.get_context()
+        if context.get_experiment_name() is None:  # Older Ray has a context everywhere, of no run.
+            return None, None
+        return context.get_world_rank(), context.get_world_size()
+    except (RuntimeError, DeprecationWarning, AttributeError):  # A driver; Ray Tune; another version.
+        return None, None
 
 
 def check_place(rank: int, world_size: int) -> None:

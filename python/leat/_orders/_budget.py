@@ -110,28 +110,33 @@ class TokenBudget:
 
     def lengths_of(self, dataset: Any) -> np.ndarray:
         """The length of each sample: int64, of shape ``(samples,)``."""
-        found, told = self.lengths, "lengths="
-        if isinstance(found, str):
-            told = f"lengths={found!r}"
-            found = _named(found, dataset)
-        if hasattr(found, "detach"):  # A torch tensor.
-            found = found.detach().cpu().numpy()
-        array = np.asarray(found)
-        if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.rint(array)).all():
-            array = array.astype(np.int64)
-        if array.shape != (len(dataset),) or array.dtype.kind not in "iu":
-            raise InvalidArgument(
-                f"TokenBudget: {told} is of {array.dtype} and shape {array.shape}, and the dataset has {len(dataset)} "
-                "samples; give a whole number for each (seconds as milliseconds, for example)"
-            )
+        return lengths_of("TokenBudget", self.lengths, dataset)
+
+
+def lengths_of(whose: str, lengths: Any, dataset: Any) -> np.ndarray:
+    """The length of each sample, given a field's name or an array: int64, of shape ``(samples,)``."""
+    found, told = lengths, "lengths="
+    if isinstance(found, str):
+        told = f"lengths={found!r}"
+        found = _named(whose, found, dataset)
+    if hasattr(found, "detach"):  # A torch tensor.
+        found = found.detach().cpu().numpy()
+    array = np.asarray(found)
+    if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.rint(array)).all():
         array = array.astype(np.int64)
-        if (array < 0).any():
-            at = int(np.argmax(array < 0))
-            raise InvalidArgument(f"TokenBudget: sample {at} has the length {array[at]}; lengths are 0 or more")
-        return array
+    if array.shape != (len(dataset),) or array.dtype.kind not in "iu":
+        raise InvalidArgument(
+            f"{whose}: {told} is of {array.dtype} and shape {array.shape}, and the dataset has {len(dataset)} "
+            "samples; give a whole number for each (seconds as milliseconds, for example)"
+        )
+    array = array.astype(np.int64)
+    if (array < 0).any():
+        at = int(np.argmax(array < 0))
+        raise InvalidArgument(f"{whose}: sample {at} has the length {array[at]}; lengths are 0 or more")
+    return array
 
 
-def _named(name: str, dataset: Any) -> np.ndarray:
+def _named(whose: str, name: str, dataset: Any) -> np.ndarray:
     rows = dataset._dtypes.get(name)
     if rows is not None and rows.is_ragged:
         return dataset.lengths(name) // rows.dtype.itemsize
@@ -139,6 +144,6 @@ def _named(name: str, dataset: Any) -> np.ndarray:
         return dataset.column(name)
     numbers = [each for each, kind in dataset.fields.items() if kind in ("int64", "float64")]
     raise InvalidArgument(
-        f"TokenBudget: lengths={name!r} is no field of tokens and no column of numbers; columns are "
-        f"{', '.join(numbers) or 'not there'}. Give one, or an array, such as dataset.lengths(field) for bytes"
+        f"{whose}: lengths={name!r} is no field of tokens and no column of numbers; columns are "
+        f"{', '.join(numbers) or 'not there'}. Give one, or an array, such as dataset.lengths(field) for bytes or dataset.measured(field, …) for what a function says"
     )

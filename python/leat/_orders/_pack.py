@@ -58,7 +58,10 @@ class Pack:
         long_documents: the fate of a document longer than a row: ``"split"`` makes whole
             rows of it, and the rest is packed as a document of its own; ``"truncate"``
             keeps its first row; ``"raise"`` refuses it.
-        tokens: the field with the tokens of a document.
+        tokens: the field with the tokens of a document, as the ops made it.
+        lengths: the tokens of each document, if an op makes them, such as a tokenizer: an
+            array, see `leat.Dataset.measured`, or the name of a column. None for a field of
+            tokens, whose lengths the catalogue has.
         pad_token: the token that fills the rest of a row.
         adds: the fields to add, in that order.
         balance: a `leat.Balance`, which deals the rows of each step so that ranks take
@@ -75,6 +78,7 @@ class Pack:
     max_sequences: Optional[int] = None
     long_documents: Literal["split", "truncate", "raise"] = "split"
     tokens: str = "tokens"
+    lengths: Any = None
     pad_token: int = 0
     adds: Sequence[str] = ("segment_ids", "positions")
     balance: Optional[Balance] = None

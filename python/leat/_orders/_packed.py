@@ -11,6 +11,7 @@ import numpy as np
 from leat._batches._ragged import Ragged
 from leat._dataset import Dataset
 from leat._orders._balance import Balance, Deal, Step
+from leat._orders._budget import lengths_of as told_lengths
 from leat._orders._epochs import Arrangement, EpochOrder, Epochs, seeded, shuffled
 from leat._orders._mixed_rows import MixedSamples, mixed_of
 from leat._orders._pack import Pack, Rows, balance as balanced
@@ -196,6 +197,10 @@ class InPackedRows(Arrangement):
         self._pack = pack
         self._op = PackRows(pack)
 
+    @property
+    def columns(self) -> list[str]:
+        return [self._pack.lengths] if isinstance(self._pack.lengths, str) else []
+
     def ops_beside(self, ops: Sequence[Op], fields: Any, *, ids: bool, on_error: str) -> Sequence[Op]:
         refuse_substitutes("leat.Pack", "rows are", ops, on_error)
         return [*ops, self._op]
@@ -250,7 +255,7 @@ class PackRows(BatchOp):
             fail(
                 self,
                 f"document {at} of the batch has {found[at]} tokens, and its row was planned for {lengths[at]}: an op made "
-                "it another length; change documents before they are packed",
+                "it another length than lengths= or the catalogue say",
             )
         on_host = Ragged(values.cpu() if hasattr(values, "cpu") else np.asarray(values), offsets)
         made = rows.arrays(on_host, self._pack.pad_token)
@@ -266,10 +271,12 @@ def lengths_of(pack: Pack, dataset: Dataset) -> np.ndarray:
     Raises:
         leat.InvalidArgument: the dataset has no documents of tokens.
     """
+    if pack.lengths is not None:
+        return told_lengths("leat.Pack", pack.lengths, dataset)
     rows = dataset._dtypes.get(pack.tokens)
     if rows is None or not rows.is_ragged:
         raise InvalidArgument(
             f"leat.Pack packs documents of tokens, and the field {pack.tokens!r} of this dataset has none; give "
-            "leat.Dataset.tokens(…, eos=…), whose samples are documents"
+            "leat.Dataset.tokens(…, eos=…), whose samples are documents; or lengths=, if an op makes the tokens"
         )
     return dataset.lengths(pack.tokens) // rows.dtype.itemsize

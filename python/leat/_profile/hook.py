@@ -385,9 +385,16 @@ def leaves(batch: Any) -> Iterator[Any]:
         yield batch
 
 
+def is_ragged(value: Any) -> bool:
+    """Whether it is a `leat.Ragged`; the script may have no Leat."""
+    return type(value).__name__ == "Ragged" and hasattr(value, "offsets")
+
+
 def rows_of(batch: Any) -> int | None:
-    """The first dimension of the first array in a batch."""
+    """The first dimension of the first array in a batch, or the length of its first `leat.Ragged`."""
     for leaf in leaves(batch):
+        if is_ragged(leaf):
+            return len(leaf)
         shape = getattr(leaf, "shape", None)
         if shape is not None and len(shape) > 0:
             return int(shape[0])
@@ -404,6 +411,9 @@ def first_rows(batch: Any, rows: int | None) -> Any:
         shape = getattr(value, "shape", None)
         if shape is not None and len(shape) > 0:
             return value[:rows] if shape[0] == whole else value
+        if is_ragged(value) and len(value) == whole:
+            shapes = None if value.shapes is None else value.shapes[:rows]
+            return type(value)(value.values[: int(value.offsets[rows])], value.offsets[: rows + 1], shapes)
         if isinstance(value, dict):
             return type(value)((key, cut(one)) for key, one in value.items())
         if isinstance(value, tuple) and hasattr(value, "_fields"):

@@ -42,8 +42,8 @@ def specs_to_json(ops: Iterable[Op]) -> str:
     for op in ops:
         if not isinstance(op, Op):
             raise InvalidArgument(
-                f"{op!r} is no op; write leat.ops.Resize(224) or another of "
-                f"leat.ops"
+                f"{op!r} is no op; write leat.ops.Resize(224) or another of leat.ops"
+                + ("; a function of yours is leat.ops.Python(function)" if callable(op) else "")
             )
         if op.per != "batch":
             specs.append(op.to_spec())

@@ -116,7 +116,8 @@ class Python(Op):
     @property
     def draws_alone(self) -> bool:
         """Whether it draws for one field, and has not said that this is meant."""
-        return self.draws and self.per == "sample" and not self.fields and "independent" not in self._params
+        sees_all = bool(self.fields) or (self.per == "batch" and self._field is None)
+        return self.draws and not sees_all and "independent" not in self._params
 
     def __repr__(self) -> str:
         name = getattr(self.function, "__qualname__", repr(self.function))

@@ -73,7 +73,13 @@ def make(loader: Any, given: Mapping[str, Any], options: Mapping[str, Any]) -> l
     settings["pin_memory"] = loader.pin_memory and has_accelerator()
     if loader.generator is not None:
         settings["seed"] = loader.generator.initial_seed() % 2**63
-    return leat.Loader(loader.dataset, **{**settings, **options})
+    try:
+        return leat.Loader(loader.dataset, **{**settings, **options})
+    except InvalidArgument as error:
+        if "drop_last" in options or 'drop_last="pad"' not in str(error):
+            raise
+        said = 'A leat.torch.DataLoader takes "pad" and "join" in engine={"drop_last": …}'
+        raise InvalidArgument(f"{error}. {said}") from None
 
 
 def refuse_places(dataset: Any) -> None:

@@ -1,0 +1,36 @@
+// The memory that the C library keeps after it was freed.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#include "leat/base/clock.h"
+
+namespace leat {
+
+/// Returns free memory of the process's heap to the system, now and then.
+///
+/// glibc has heaps for up to eight threads a core. A sample's bytes are freed
+/// into the heap of the thread that asked for them, and a heap gives back its
+/// end alone. Threads come and go with loaders, so that sooner or later each
+/// heap is as large as one loader needs.
+///
+/// Threads: any.
+class HeapTrim {
+ public:
+  /// Not twice within this: it walks all that is free, and what was given back
+  /// costs a page fault when it is used again.
+  static constexpr Nanoseconds kBetween = std::chrono::seconds(10);
+
+  /// Gives back whole pages that are free. False: it is too early for that, or
+  /// the C library has no such call.
+  bool trim(TimePoint now);
+
+  /// The one of this process, whose heaps all loaders share.
+  static HeapTrim& of_process();
+
+ private:
+  std::atomic<std::int64_t> next_nanoseconds_ = INT64_MIN;
+};
+
+}  // namespace leat
