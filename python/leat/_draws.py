@@ -77,6 +77,6 @@ class _Looks:
 def _fingerprint() -> tuple[Any, ...]:
     """Another one if anybody has drawn."""
     _, keys, place, *gauss = cast("tuple[Any, ...]", np.random.get_state(legacy=True))
-    torch = sys.modules.get("torch")
+    torch: Any = sys.modules.get("torch")
     of_torch = torch.get_rng_state().numpy().tobytes() if hasattr(torch, "get_rng_state") else b""
     return of_torch, random.getstate(), keys.tobytes(), place, gauss

@@ -182,7 +182,7 @@ class Giver:
                 # At the end, and where a batch has failed, it does not wait.
                 time.sleep(max(0.0, began + _SLICE_SECONDS - time.monotonic()))
                 continue
-            # Who takes the turn gives: a sibling drops what came before the batch that it asks for.
+            # Only the holder of the turn gives: a sibling drops what came before the batch that it asks for.
             if self._turn.acquire(timeout=_SLICE_SECONDS):
                 try:
                     with self._hand_over:
