@@ -51,7 +51,8 @@ function(leat_module name)
 endfunction()
 
 # With LEAT_TOGETHER, the compiler reads the headers that sources share once for several
-# of them. The release preset has it off, and so finds sources that lack an include.
+# of them. The presets dev, debug and odr have it off, and so find sources that lack an
+# include.
 function(compile_together target)
   if(LEAT_TOGETHER)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)

@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 
 #include "leat/base/clock.h"
@@ -18,12 +19,14 @@ namespace leat {
 /// Threads: any.
 class HeapTrim {
  public:
-  /// Not twice within this: it walks all that is free, and what was given back
-  /// costs a page fault when it is used again.
-  static constexpr Nanoseconds kBetween = std::chrono::seconds(10);
+  /// Not twice within this: it walks all that is free, the program's too, and
+  /// what was given back costs a page fault when it is used again.
+  static constexpr Nanoseconds kBetween = std::chrono::seconds(30);
+  /// Less than this is not worth it.
+  static constexpr std::size_t kLeastFreeBytes = 64UL << 20;
 
-  /// Gives back whole pages that are free. False: it is too early for that, or
-  /// the C library has no such call.
+  /// Gives back whole pages that are free. False: it is too early for that,
+  /// little is free, or the C library has no such call.
   bool trim(TimePoint now);
 
   /// The one of this process, whose heaps all loaders share.
