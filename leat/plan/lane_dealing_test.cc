@@ -26,12 +26,13 @@ struct Shards {
   Shards(std::uint32_t shards, std::uint64_t shard_bytes,
          std::uint64_t sample_bytes, double spread) {
     std::mt19937 random(5);  // NOLINT: the same data each time.
-    std::normal_distribution<double> length(1, spread);
+    std::normal_distribution<double> normal;
     for (std::uint32_t shard = 0; shard < shards; ++shard) {
       std::uint64_t at = 0;
       while (at < shard_bytes) {
         const auto size = static_cast<std::uint64_t>(
-            std::max(0.1, length(random)) * static_cast<double>(sample_bytes));
+            std::max(0.1, 1 + spread * normal(random)) *
+            static_cast<double>(sample_bytes));
         spans.push_back({ObjectIndex{shard}, at, at + size});
         at += size;
       }
