@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "leat/base/clock.h"
 
@@ -19,11 +20,20 @@ namespace leat {
 /// Threads: any.
 class HeapTrim {
  public:
+  struct Heap {
+    std::function<std::size_t()> free_bytes;
+    std::function<void()> give_back;
+  };
+
   /// Not twice within this: it walks all that is free, the program's too, and
   /// what was given back costs a page fault when it is used again.
   static constexpr Nanoseconds kBetween = std::chrono::seconds(30);
   /// Less than this is not worth it.
   static constexpr std::size_t kLeastFreeBytes = 64UL << 20;
+
+  /// Trims the C library's heap.
+  HeapTrim();
+  explicit HeapTrim(Heap heap);
 
   /// Gives back whole pages that are free. False: it is too early for that,
   /// little is free, or the C library has no such call.
@@ -33,6 +43,7 @@ class HeapTrim {
   static HeapTrim& of_process();
 
  private:
+  const Heap heap_;
   std::atomic<std::int64_t> next_nanoseconds_ = INT64_MIN;
 };
 

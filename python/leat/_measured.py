@@ -114,8 +114,9 @@ def _kept(path: str, samples: int) -> np.ndarray | None:
 def _keep(path: str, numbers: np.ndarray) -> None:
     """Seen whole or not at all. A disk that is full costs the next process a measurement."""
     try:
-        with tempfile.NamedTemporaryFile(dir=os.path.dirname(path), delete=False) as file:
-            np.save(file, numbers)
-        os.replace(file.name, path)
+        with tempfile.TemporaryDirectory(dir=os.path.dirname(path)) as folder:
+            written = os.path.join(folder, "numbers.npy")
+            np.save(written, numbers)
+            os.replace(written, path)
     except OSError as error:
         _log.warning("what was measured is not kept: %s", error)

@@ -98,7 +98,7 @@ class Place:
 
     def __init__(self, runner: Runner, library: str, bucket, folder: pathlib.Path) -> None:
         self.runner = runner
-        self.library = library
+        self.loader = library
         self.folder = folder
         self.environment = {
             **bucket.env(), "S3_ENDPOINT_URL": bucket.url, "HOME": str(folder), "TMPDIR": str(folder),
@@ -106,14 +106,14 @@ class Place:
         }  # fmt: skip
 
     def convert(self, task: str) -> None:
-        path = TASKS / task / f"convert_for_{self.library}.py"
+        path = TASKS / task / f"convert_for_{self.loader}.py"
         if path.exists():
             self.runner.run(path, self.folder / "work", [self.environment])
 
     def deliver(self, task: str, *environments: dict) -> list[dict]:
         """All that its script handed to the model: one after another, where it is run with several."""
         several = [{**self.environment, **more} for more in environments or ({},)]
-        self.printed = self.runner.run(TASKS / task / f"with_{self.library}.py", self.folder / "work", several)
+        self.printed = self.runner.run(TASKS / task / f"with_{self.loader}.py", self.folder / "work", several)
         return [json.loads(line) for line in self.printed if line.startswith("{")]
 
 
@@ -229,7 +229,7 @@ def test_validate_two_ranks(place):
     assert set(numbers(samples)) == set(range(data.VAL))
     assert place.printed.count(f"{right} right of {data.VAL}") == 2
     # Streaming gives ranks equal shares by repeating samples, which its script has to sort out.
-    assert (len(samples) > data.VAL) == (place.library == "streaming")
+    assert (len(samples) > data.VAL) == (place.loader == "streaming")
 
 
 def test_captions(place):

@@ -11,9 +11,9 @@ import importlib.util
 import pathlib
 import sys
 
-import torch
+from torch.library import Library
 
-_kept: list[torch.library.Library] = []  # As long as it lives, so do its ops.
+_kept: list[Library] = []  # As long as it lives, so do its ops.
 
 
 def is_there() -> bool:
@@ -34,7 +34,7 @@ def load() -> None:
             raise
         for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
             del sys.modules[name]
-        library = torch.library.Library("torchvision", "DEF")
+        library = Library("torchvision", "DEF")
         for op in ("nms", "qnms"):
             library.define(f"{op}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
         _kept.append(library)
