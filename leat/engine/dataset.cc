@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "leat/base/check.h"
@@ -22,6 +23,50 @@ Result<void> check_kept(const OpenedStore& opened, const OpenedCatalogue& found,
                         const std::stop_token& stop) {
   if (found.source != CatalogueSource::kCache) return {};
   return check_access(*opened.store, opened.prefix, *found.catalogue, stop);
+}
+
+/// Whether the objects that a kept catalogue names are still the same, if it
+/// has so few that asking is cheap; checks access otherwise. Without ETags the
+/// table itself had the sizes, and would be read again in vain.
+Result<bool> is_still_true(const OpenedStore& opened,
+                           const OpenedCatalogue& found, const Refresh& refresh,
+                           const std::stop_token& stop) {
+  const Catalogue& catalogue = *found.catalogue;
+  if (found.source == CatalogueSource::kCache && refresh.is_automatic() &&
+      catalogue.objects() <= kMostAskedFor &&
+      catalogue.etag_kind() != EtagKind::kNone) {
+    auto same = has_true_objects(*opened.store, opened.prefix, catalogue, stop);
+    if (same) return same;  // A store that does not tell may give to read.
+  }
+  LEAT_TRY_VOID(check_kept(opened, found, stop));
+  return true;
+}
+
+/// The catalogue of a manifest of objects, kept or made.
+Result<OpenedCatalogue> find_of_manifest(const OpenedStore& opened,
+                                         const MakeCatalogue& make,
+                                         const std::string& identity,
+                                         const CatalogueOptions& options,
+                                         const Env& env,
+                                         const std::stop_token& stop) {
+  LEAT_TRY(OpenedCatalogue found,
+           open_or_make(identity, options, make, env, stop));
+  LEAT_TRY(const bool is_true,
+           is_still_true(opened, found, options.refresh, stop));
+  if (is_true) return found;
+  CatalogueOptions anew = options;
+  anew.refresh = Refresh::always();
+  LEAT_TRY(OpenedCatalogue made,
+           open_or_make(identity, anew, make, env, stop));
+  const auto change = change_between(*found.catalogue, *made.catalogue);
+  if (change.is_any()) {
+    made.note = fmt::format(
+        "{}{}{}", made.note, made.note.empty() ? "" : "; ",
+        describe(change, opened.store->url_of(opened.prefix), found.listed_at,
+                 std::chrono::floor<std::chrono::seconds>(
+                     std::chrono::system_clock::now())));
+  }
+  return made;
 }
 
 Result<std::shared_ptr<const Catalogue>> shared(Result<Buffer> file) {
@@ -130,21 +175,20 @@ Result<Dataset> open_manifest(std::span<const std::string> places,
   LEAT_TRY(const OpenedStore opened,
            is_joined ? open_joined_store(parts, env, opening.get())
                      : open_store(places.front(), store, env, opening.get()));
-  LEAT_TRY(
-      const OpenedCatalogue found,
-      open_or_make(
-          fmt::format("{}\nmanifest {}", opened.identity, description), options,
-          [&]() -> Result<BuiltCatalogue> {
-            LEAT_TRY(const Manifest manifest, make());
-            return build_from_manifest(*opened.store, opened.prefix, manifest,
-                                       options.index, stop);
-          },
-          env, stop));
+  const std::string identity =
+      fmt::format("{}\nmanifest {}", opened.identity, description);
+  const MakeCatalogue make_it = [&]() -> Result<BuiltCatalogue> {
+    LEAT_TRY(const Manifest manifest, make());
+    return build_from_manifest(*opened.store, opened.prefix, manifest,
+                               options.index, stop);
+  };
   // The sources of derived objects have just been listed, and reading one makes
   // the whole object.
-  if (store.derivation == nullptr) {
-    LEAT_TRY_VOID(check_kept(opened, found, stop));
-  }
+  LEAT_TRY(const OpenedCatalogue found,
+           store.derivation != nullptr
+               ? open_or_make(identity, options, make_it, env, stop)
+               : find_of_manifest(opened, make_it, identity, options, env,
+                                  stop));
   LEAT_TRY(Dataset dataset,
            dataset_of(fmt::format("{}", fmt::join(places, " + ")), store, found,
                       std::move(opening)));

@@ -25,10 +25,6 @@ using MaybeOpened = std::optional<OpenedCatalogue>;
 /// For each place.
 constexpr std::size_t kMostEarlier = 4;
 
-/// So few objects that are named are asked for one by one; for more, the place
-/// is listed.
-constexpr std::size_t kMostAskedFor = 16;
-
 std::chrono::sys_seconds now() {
   return std::chrono::floor<std::chrono::seconds>(
       std::chrono::system_clock::now());

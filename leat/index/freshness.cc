@@ -13,10 +13,12 @@
 #include <utility>
 
 #include "leat/base/buffer.h"
+#include "leat/base/check.h"
 #include "leat/base/mutex.h"
 #include "leat/index/build.h"
 #include "leat/index/catalogue_file.h"
 #include "leat/index/folder_layout.h"
+#include "leat/index/stat_all.h"
 
 namespace leat {
 namespace {
@@ -233,6 +235,31 @@ std::string describe(const CatalogueChange& change, std::string_view url,
   }
   return fmt::format("{} since the catalogue {}; listed again", said,
                      age_for_people(listed_at, now));
+}
+
+Result<bool> has_true_objects(Store& store, std::string_view prefix,
+                              const Catalogue& catalogue,
+                              const std::stop_token& stop) {
+  LEAT_CHECK(catalogue.objects() <= kMostAskedFor);
+  std::vector<std::string> keys;
+  for (std::uint64_t i = 0; i < catalogue.objects(); ++i) {
+    keys.emplace_back(object_at(catalogue, i).key);
+  }
+  const auto doing = [&](std::size_t i) {
+    return fmt::format("looking for '{}'", keys[i]);
+  };
+  const auto found = stat_all(store, prefix, keys, doing, {}, stop);
+  if (!found) {
+    if (found.error().code() == ErrorCode::kNotFound) return false;
+    return found.error();
+  }
+  const bool has_etags = etags_apply(catalogue, store);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    ObjectInfo seen = (*found)[i];
+    seen.key = keys[i];
+    if (!is_same(object_at(catalogue, i), seen, has_etags)) return false;
+  }
+  return true;
 }
 
 Result<void> check_access(Store& store, std::string_view prefix,

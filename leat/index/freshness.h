@@ -65,6 +65,19 @@ std::string describe(const CatalogueChange& change, std::string_view url,
 std::string age_for_people(std::chrono::sys_seconds listed_at,
                            std::chrono::sys_seconds now);
 
+/// So few objects that are named are asked for one by one; for more, a place is
+/// listed, if it can be.
+inline constexpr std::size_t kMostAskedFor = 16;
+
+/// Asks the store for each object of a catalogue that has few: false if one has
+/// another size or version, or is gone. Blocks.
+///
+/// REQUIRES: at most kMostAskedFor objects.
+/// Errors: as Store::stat
+Result<bool> has_true_objects(Store& store, std::string_view prefix,
+                              const Catalogue& catalogue,
+                              const std::stop_token& stop);
+
 /// Fails if the store does not let this user read a catalogue's objects:
 /// requests one byte of the first object that has one. Blocks.
 ///

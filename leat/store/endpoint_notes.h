@@ -31,6 +31,9 @@ struct EndpointNotes {
   std::atomic<std::int64_t> quickest_nanoseconds = 0;
   /// Requests that took so long that a packet must have been dropped.
   std::atomic<std::uint64_t> late = 0;
+  /// Until then no connection carries a second request, in nanoseconds of the
+  /// SteadyClock: the server left new ones waiting while it answered kept ones.
+  std::atomic<std::int64_t> crowded_until_nanoseconds = 0;
 
   /// The service asks for no request before this (`Retry-After`), in
   /// nanoseconds of the SteadyClock; 0: it never has.
@@ -38,6 +41,8 @@ struct EndpointNotes {
 
   /// Linux resends the first packet of a connection after a second.
   static constexpr Nanoseconds kLate = std::chrono::milliseconds(900);
+  /// A server with few threads rarely gets more of them.
+  static constexpr Nanoseconds kCrowded = std::chrono::minutes(10);
 
   /// A reply of any kind has come: a failure from now on is an outage; a server
   /// that has only failed may never have existed.
@@ -77,6 +82,15 @@ struct EndpointNotes {
     return TimePoint(Nanoseconds(not_before_nanoseconds.load()));
   }
   void note_late() { late.fetch_add(1, std::memory_order_relaxed); }
+
+  void note_crowded(TimePoint now) {
+    crowded_until_nanoseconds = (now + kCrowded).time_since_epoch().count();
+    note_late();
+  }
+  bool is_crowded(TimePoint now) const {
+    return now.time_since_epoch().count() <
+           crowded_until_nanoseconds.load(std::memory_order_relaxed);
+  }
 
  private:
   mutable std::atomic<bool> has_answered_ = false;

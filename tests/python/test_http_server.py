@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import http.server
+import logging
 import subprocess
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -24,11 +26,18 @@ class _Counting(http.server.SimpleHTTPRequestHandler):
         pass
 
 
+class _Keeping(_Counting):
+    """HTTP/1.1: the one thread waits at a connection until that is closed."""
+
+    protocol_version = "HTTP/1.1"
+    timeout = 30  # So that a failed test ends.
+
+
 class _OneThread(http.server.HTTPServer):
     request_queue_size = 5  # socketserver's own.
 
-    def __init__(self, folder) -> None:
-        super().__init__(("127.0.0.1", 0), functools.partial(_Counting, directory=str(folder)))
+    def __init__(self, folder, handler=_Counting) -> None:
+        super().__init__(("127.0.0.1", 0), functools.partial(handler, directory=str(folder)))
         self.most_waiting = 0
 
     def get_request(self):
@@ -98,3 +107,32 @@ def test_a_server_of_one_thread_gets_few_requests_at_a_time(published, fresh_cac
     # The queue holds 6; later connections are dropped, and wait for a second.
     assert 1 <= server.most_waiting <= 6
     assert metrics["leat_store_retries_total"] == 0
+
+
+def test_a_server_of_one_thread_that_keeps_connections_serves_each_in_turn(published, fresh_cache, caplog):
+    with serving(_OneThread(published, _Keeping)) as server, caplog.at_level(logging.INFO, logger="leat"):
+        began = time.monotonic()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        with leat.Loader(url, batch_size=10, train=False, ids=True, ops=[leat.ops.DecodeImage(layout="HWC")],
+                         batch="dict", output="numpy") as loader:  # fmt: skip
+            for _ in range(2):
+                seen = 0
+                for batch in loader:
+                    for number, image in zip(batch["index"], batch["image"]):
+                        np.testing.assert_array_equal(image, pixels(int(number)))
+                        seen += 1
+                assert seen == COUNT
+        assert time.monotonic() - began < 25  # A connection that starves would wait for 30 s.
+    assert sum("leaves new connections waiting" in line for line in caplog.messages) == 1
+
+
+def test_named_files_on_such_a_server_are_asked_for_and_read(tmp_path, fresh_cache):
+    for number in range(12):
+        write(tmp_path / f"{number:02}.bin", bytes([number]) * 1000)
+    with serving(_OneThread(tmp_path, _Keeping)) as server:
+        began = time.monotonic()
+        url = f"http://127.0.0.1:{server.server_address[1]}/{{00..11}}.bin"
+        for _ in range(2):  # The second time the catalogue is there, and each name is asked for.
+            with leat.Loader(url, batch_size=4, train=False, batch="dict", output="numpy") as loader:
+                assert [row[0] for batch in loader for row in batch["data"]] == list(range(12))
+        assert time.monotonic() - began < 25

@@ -96,10 +96,36 @@ def test_a_manifest_in_a_bucket_is_never_listed(photos, serve, fresh_cache):
     again = open_it()
 
     assert again.digest == first.digest
-    # All is in the cache. One byte says that the objects may be read.
+    # All is in the cache. The manifest and the objects, which are few, are asked for.
     counters = served.counters()
-    assert (counters["list"], counters["head"], counters["get"]) == (0, 1, 1)
+    assert (counters["list"], counters["head"], counters["get"]) == (0, 7, 0)
     assert next(iter(leat.Loader(again, batch_size=6, shuffle=True, output="numpy")))["label"].sum() == 150
+
+
+@pytest.mark.parametrize("is_bucket", [True, False])
+def test_objects_that_were_written_anew_are_seen_if_they_are_few(photos, serve, fresh_cache, caplog, is_bucket):
+    served = serve(photos)
+    place, options = (served.url, served.options) if is_bucket else (str(photos), {})
+
+    def read(name: str) -> list[bytes]:
+        dataset = leat.Dataset.from_manifest(f"{place}/{name}", fields=FIELDS, **options)
+        return [sample["image"] for sample in dataset]
+
+    many = "".join(f"more/{i}.png,{i}\n" for i in range(17))
+    write(photos / "many.csv", f"path,class_id\n{many}".encode())
+    for i in range(17):
+        write(photos / f"more/{i}.png", encoded(pixels(i)))
+    before, before_of_many = read("labels.csv"), read("many.csv")
+    changed = encoded(pixels(99))
+    write(photos / "images/4.png", changed)
+    write(photos / "more/16.png", changed)
+
+    assert read("labels.csv") == [changed, *before[1:]]
+    assert "written anew since the catalogue of" in caplog.text
+    with pytest.raises(leat.Corrupt, match="index"):
+        read("many.csv")
+    many_now = leat.Dataset.from_manifest(f"{place}/many.csv", fields=FIELDS, refresh="always", **options)
+    assert [sample["image"] for sample in many_now] == [*before_of_many[:-1], changed]
 
 
 def test_known_sizes_ask_the_store_nothing(photos, serve, fresh_cache):

@@ -62,7 +62,7 @@ auto DirectConnection::carry(Transfer& transfer, std::string head,
   head_ = std::move(head);
   sent_bytes_ = 0;
   begun_at_ = now;
-  reader_.open(transfer.sink);
+  reader_.open(transfer.sink, transfer.submission.request.method == "HEAD");
   is_reused_ = has_connected();
   return is_reused_ ? send_head(now) : try_next_address(now);
 }
@@ -79,6 +79,11 @@ auto DirectConnection::step(TimePoint now) -> Progress {
       return receive(now);
   }
   return std::nullopt;
+}
+
+bool DirectConnection::starves(TimePoint now) const {
+  return transfer_ != nullptr && replies_ == 0 && !reader_.has_begun() &&
+         !plan_.target.is_tls && now - begun_at_ >= kStarvesAfter;
 }
 
 TimePoint DirectConnection::deadline() const {
@@ -213,6 +218,8 @@ auto DirectConnection::ended(ReplyReader::Step step) -> Progress {
         "and write https:// in the place of http:// if the port speaks TLS",
         reader_.why()));
   }
+  ++replies_;
+  replied_at_ = transfer_->watch.last_byte_at();
   Result<HttpReply> reply = transfer_->sink.outcome();
   if (reply) {
     reply->until_first_byte = transfer_->watch.first_byte_at() - begun_at_;

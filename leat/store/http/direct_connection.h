@@ -2,6 +2,7 @@
 // store/http: includes Beast.
 #pragma once
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -96,6 +97,22 @@ class DirectConnection {
   /// for: the next reply could not be told from it.
   bool is_quiet() { return stream_.is_quiet(); }
 
+  /// It has been asked for a second or more, and has never answered anything.
+  /// Without TLS alone: a server that has shaken hands attends to it.
+  bool starves(TimePoint now) const;
+  bool has_answered() const { return replies_ != 0; }
+  /// It was kept after a reply, and has answered again since then.
+  bool was_kept_and_answered_since(TimePoint then) const {
+    return replies_ > 1 && replied_at_ > then;
+  }
+  bool leads_where(const DirectConnection& other) const {
+    return target().port == other.target().port &&
+           address().text == other.address().text;
+  }
+  /// When it was given what it carries.
+  TimePoint begun_at() const { return begun_at_; }
+  static constexpr std::chrono::seconds kStarvesAfter{1};
+
   const ConnectTarget& target() const { return plan_.target; }
   bool has_connected() const { return state_ > State::kHandshaking; }
   int family() const { return address().address.ss_family; }
@@ -133,6 +150,8 @@ class DirectConnection {
   std::size_t sent_bytes_ = 0;
   TimePoint begun_at_;
   bool is_reused_ = false;
+  std::size_t replies_ = 0;
+  TimePoint replied_at_;
   ReplyReader reader_;
 };
 

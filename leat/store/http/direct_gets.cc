@@ -1,6 +1,7 @@
 #include "leat/store/http/direct_gets.h"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -8,6 +9,7 @@
 #include <iterator>
 #include <utility>
 
+#include "leat/runtime/log.h"
 #include "leat/store/http/request_head.h"
 
 namespace leat {
@@ -57,6 +59,13 @@ ConnectTarget target_of(const HttpUrl& url) {
           .host_is_address = url.host_is_address};
 }
 
+/// A connection that has never answered may starve behind others.
+TimePoint check_due_for(const DirectConnection& connection, TimePoint now) {
+  const TimePoint due = connection.deadline();
+  if (connection.has_answered()) return due;
+  return std::min(due, now + DirectConnection::kStarvesAfter);
+}
+
 }  // namespace
 
 DirectGets::DirectGets(const TransferSettings& settings, Poller& poller,
@@ -68,8 +77,8 @@ DirectGets::DirectGets(const TransferSettings& settings, Poller& poller,
       sockets_(poller, settings.metrics) {}
 
 bool DirectGets::takes(const HttpRequest& request) const {
-  return !settings_.uses_proxy && request.method == "GET" &&
-         request.body.empty();
+  return !settings_.uses_proxy && request.body.empty() &&
+         (request.method == "GET" || request.method == "HEAD");
 }
 
 bool DirectGets::start_on_kept(Transfer& transfer, const HttpUrl& url) {
@@ -164,10 +173,15 @@ void DirectGets::start(Transfer& transfer, const HttpUrl& url) {
 
 void DirectGets::settle(DirectConnection& connection,
                         std::optional<DirectConnection::Verdict> verdict) {
-  if (!verdict) return expect_check(connection.deadline());
+  if (!verdict) return expect_check(check_due_for(connection, clock_.now()));
   if (connection.has_connected()) family_ = connection.family();
   Transfer& transfer = *connection.transfer();
   connection.release();
+  const auto& notes = settings_.options.notes;
+  if (notes != nullptr && notes->is_crowded(clock_.now()) &&
+      !connection.target().is_tls) {
+    verdict->can_keep = false;
+  }
   note(*verdict);
   if (verdict->was_stale) {
     drop(connection);
@@ -235,6 +249,44 @@ void DirectGets::check() {
     if (connection.transfer() == nullptr) continue;
     settle(connection, connection.check(now));
   }
+  relieve(now);
+}
+
+void DirectGets::drop_idle_beside(const DirectConnection& starving) {
+  for (std::size_t i = idle_.size(); i-- > 0;) {
+    DirectConnection& idle = *idle_[i].connection;
+    if (idle.leads_where(starving)) drop(idle);
+  }
+}
+
+void DirectGets::relieve(TimePoint now) {
+  const auto starving =
+      std::ranges::find_if(connections_, [now](const auto& one) {
+        return one->starves(now);
+      });
+  if (starving == connections_.end()) return;
+  const DirectConnection& first = **starving;
+  std::size_t busy = 0;
+  std::size_t starve = 0;
+  bool are_kept_ones_served = false;
+  for (const auto& one : connections_) {
+    if (!one->leads_where(first)) continue;
+    busy += one->transfer() != nullptr ? 1 : 0;
+    starve += one->starves(now) ? 1 : 0;
+    are_kept_ones_served |= one->was_kept_and_answered_since(first.begun_at());
+  }
+  drop_idle_beside(first);
+  const auto& notes = settings_.options.notes;
+  // A few that starve among many may be slow replies.
+  if (!are_kept_ones_served || 2 * starve < busy || notes == nullptr) return;
+  if (!notes->is_crowded(now)) {
+    log_info(fmt::format(
+        "{}:{} leaves new connections waiting while it answers kept ones, as "
+        "servers with few threads do: each request has a connection of its own "
+        "now, and there are few at a time",
+        first.target().host, first.target().port));
+  }
+  notes->note_crowded(now);
 }
 
 }  // namespace leat

@@ -1,4 +1,4 @@
-// GETs over connections of our own. Internal to store/http: includes Beast.
+// GETs and HEADs over connections of our own. Internal to store/http: includes Beast.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -14,7 +14,8 @@
 
 namespace leat {
 
-/// Carries GETs from the socket straight into their destination memory.
+/// Carries GETs from the socket straight into their destination memory, and
+/// HEADs.
 ///
 /// Training from a bucket does little but GETs, and libcurl needs about twice
 /// the kernel's time for one: it reads into its own buffer, asks the kernel
@@ -24,6 +25,10 @@ namespace leat {
 /// A connection carries one request at a time, and is kept for later ones. The
 /// addresses of a host are used in turn, but for those on the bench; if one
 /// refuses or is silent, the next is tried, first one of the other family.
+///
+/// A server with few threads gives each of them to a connection until that is
+/// closed. Where new connections starve, idle ones to the same address end; if
+/// kept ones were answered meanwhile, no connection is kept for a while.
 ///
 /// Threads: one, which has SIGPIPE blocked.
 class DirectGets {
@@ -75,6 +80,9 @@ class DirectGets {
   DirectConnection* take_kept(const Transfer& transfer,
                               const ConnectTarget& target);
   void drop(DirectConnection& connection);
+  void drop_idle_beside(const DirectConnection& starving);
+  /// Looks for new connections that starve behind kept ones.
+  void relieve(TimePoint now);
   void expect_check(TimePoint at);
 
   const TransferSettings& settings_;

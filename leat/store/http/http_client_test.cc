@@ -369,6 +369,20 @@ TEST_P(HttpClientTest, KeepsConnectionsForRequestsThatFollow) {
   EXPECT_EQ(metrics_.value(Metric::kStoreConnections), 1);
 }
 
+TEST_P(HttpClientTest, KeepsTheConnectionAfterAHeadWhoseReplyTellsALength) {
+  serve(serve_objects({{"x", "0123456789"}}));
+
+  for (int i = 0; i < 3; ++i) {
+    const auto head = client().send_and_wait(
+        {.method = "HEAD", .url = server_->url("/x")}, {});
+    ASSERT_TRUE(head) << head.error().message();
+    EXPECT_EQ(head->header("content-length"), "10");
+    EXPECT_EQ(head->body, "");
+    EXPECT_EQ(get("/x")->body, "0123456789");
+  }
+  EXPECT_EQ(server_->connections(), 1u);
+}
+
 TEST_P(HttpClientTest, SurvivesConnectionsThatTheServerClosesWhileIdle) {
   serve_reply({.body = "x", .ending = ServerEnding::kClosed});
 

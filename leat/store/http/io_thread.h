@@ -35,8 +35,8 @@ class BusyWatch {
   Nanoseconds slept_{0};
 };
 
-/// Carries GETs over its own connections, and everything else through libcurl's
-/// multi interface; both on one epoll.
+/// Carries GETs and HEADs over its own connections, and everything else through
+/// libcurl's multi interface; both on one epoll.
 ///
 /// Everything but submit(), load() and is_busy() is for the one thread: the
 /// transfers, the connections, the knowledge of hosts and addresses.

@@ -19,8 +19,9 @@ constexpr std::uint64_t kMostFramingAByte = 16;
 
 }  // namespace
 
-void ReplyReader::open(ReplySink& sink) {
+void ReplyReader::open(ReplySink& sink, bool is_to_head) {
   sink_ = &sink;
+  is_to_head_ = is_to_head;
   parser_.reset();
   unparsed_.clear();
   taken_bytes_ = 0;
@@ -68,7 +69,10 @@ auto ReplyReader::take(std::string_view bytes) -> Step {
     bytes = joined;
   }
   while (!bytes.empty()) {
-    if (!parser_) parser_.emplace(*sink_);
+    if (!parser_) {
+      parser_.emplace(*sink_);
+      parser_->skip(is_to_head_);
+    }
     const bool had_head = has_head();
     boost::beast::error_code failure;
     const std::size_t used = parser_->put(

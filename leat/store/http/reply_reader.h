@@ -25,8 +25,9 @@ class ReplyReader {
     kBroken,   ///< Not a valid reply: why() gives the reason.
   };
 
-  /// `sink` must live until the next open() or the reader's end.
-  void open(ReplySink& sink);
+  /// `sink` must live until the next open() or the reader's end. The reply to a
+  /// HEAD has no body, though its head tells the length of one.
+  void open(ReplySink& sink, bool is_to_head = false);
 
   /// The place for the next bytes. If empty, put them anywhere and call take().
   std::span<std::byte> place() const;
@@ -50,6 +51,7 @@ class ReplyReader {
   Step more();
 
   ReplySink* sink_ = nullptr;
+  bool is_to_head_ = false;
   std::optional<HttpReplyParser> parser_;
   std::string unparsed_;  // The beginning of a head or a chunk's size.
   std::uint64_t taken_bytes_ = 0;

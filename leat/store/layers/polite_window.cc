@@ -16,10 +16,12 @@ constexpr std::chrono::seconds kTryMore{30};
 }  // namespace
 
 std::size_t PoliteWindow::most() const {
-  return notes_.kept.load(std::memory_order_relaxed) != 0 ? SIZE_MAX : window_;
+  const bool are_kept = notes_.kept.load(std::memory_order_relaxed) != 0;
+  return are_kept && !is_crowded_ ? SIZE_MAX : window_;
 }
 
 void PoliteWindow::read_ended(TimePoint now) {
+  is_crowded_ = notes_.is_crowded(now);
   const std::uint64_t late = notes_.late.load(std::memory_order_relaxed);
   if (late != late_) {
     late_ = late;

@@ -1,4 +1,4 @@
-// How many requests a server that closes each connection can bear.
+// How many requests a server can bear that has a connection for each.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,12 +8,13 @@
 
 namespace leat {
 
-/// Holds requests back from a server that keeps no connections.
+/// Holds requests back from a server that keeps no connections, or that has
+/// few threads, so that connections must not be kept (EndpointNotes).
 ///
 /// Such a server accepts connections one by one and queues a few: a client that
 /// opens more has packets dropped, and waits a second for each. So there are
 /// few requests until a reply shows that connections are kept, which lifts all
-/// bounds. Otherwise there are as many as the server answers without queueing
+/// bounds until the server proves crowded. Otherwise there are as many as the server answers without queueing
 /// them: the time of replies beyond the quickest shows how many wait (as in TCP
 /// Vegas). A request that waited for a dropped packet halves them, and the
 /// earlier number is not tried again for a while.
@@ -33,6 +34,7 @@ class PoliteWindow {
   void judge(TimePoint now);
 
   const EndpointNotes& notes_;
+  bool is_crowded_ = false;
   std::size_t window_ = kFirst;
   std::size_t ceiling_ = kMost;
   std::uint64_t late_ = 0;     ///< Those that were counted.

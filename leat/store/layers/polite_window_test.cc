@@ -49,6 +49,16 @@ TEST_F(PoliteWindowTest, IsWithoutBoundsWhereConnectionsAreKept) {
   EXPECT_EQ(window_.most(), SIZE_MAX);
 }
 
+TEST_F(PoliteWindowTest, IsBoundedWhileAServerOfFewThreadsIsCrowded) {
+  notes_.note_reply(true, milliseconds(1));
+  notes_.note_crowded(now_);
+  window_.read_ended(now_);
+  EXPECT_LE(window_.most(), 4u);
+  now_ += EndpointNotes::kCrowded;
+  window_.read_ended(now_);
+  EXPECT_EQ(window_.most(), SIZE_MAX);
+}
+
 TEST_F(PoliteWindowTest, HalvesForADroppedPacketAndStaysBelowForAWhile) {
   for (int i = 0; i < 100; ++i) answer_all(64);
   const std::size_t before = window_.most();
