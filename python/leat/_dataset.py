@@ -419,14 +419,14 @@ class Dataset:
                 seq_len, which would leave tokens out.
             leat.NotFound: no such file, or none that holds a window.
         """
-        kind = np.dtype(dtype_name(dtype)).newbyteorder("<")
+        kind = dtype_name(dtype)
         if stride == 0:
             raise InvalidArgument("stride=0; it is at least 1")
         store = checked_storage(storage_options)
         native = _native.Dataset.tokens(
             _sources(url),
             native_storage(store),
-            kind.name,
+            kind,
             _whole("seq_len", seq_len),
             0 if stride is None else _whole("stride", stride),
             refresh,
@@ -434,9 +434,9 @@ class Dataset:
             None if eos is None else _whole("eos", eos),
         )
         given = _recipe.options_said(
-            dtype=kind.name, seq_len=seq_len, stride=stride, eos=eos, storage_options=store or None
+            dtype=kind, seq_len=seq_len, stride=stride, eos=eos, storage_options=store or None
         )
-        rows = Rows(kind, is_ragged=eos is not None)
+        rows = Rows(np.dtype(kind).newbyteorder("<"), is_ragged=eos is not None)
         return cls._of(native, {"tokens": rows}, _made("tokens", [url], given, native))
 
     @classmethod
@@ -653,7 +653,7 @@ class Dataset:
         seconds: float | None = None,
         stride: float | None = None,
         rate: int | None = None,
-        dtype: Literal["float32", "int16"] = "float32",
+        dtype: Any = "float32",
         mono: bool = False,
         rest: Literal["drop", "pad"] = "drop",
         drawn: bool = False,
@@ -679,7 +679,8 @@ class Dataset:
             seconds: the length of a segment. Segments begin `stride` seconds apart, by default `seconds`.
             rate: frames a second; files of others are resampled. A segment is that part of the
                 resampled file. None: all files have one rate.
-            dtype: ``"float32"``, from -1 to 1, or ``"int16"``, if files have at most 16 bits.
+            dtype: ``"float32"``, from -1 to 1, or ``"int16"``, if files have at most 16 bits; or NumPy's, torch's or
+                jax's type of that name.
             mono: the mean of the channels. Otherwise all files have as many channels.
             rest: ``"drop"`` leaves out what is no whole segment at the end of a file; ``"pad"``
                 fills it up with silence, and ``frames`` is how many are there.
@@ -693,7 +694,7 @@ class Dataset:
             leat.NotFound: no such file.
             leat.Corrupt: a file is damaged or cut short; names it. Also from a loader, of a FLAC's block.
         """
-        chosen = _audio.check(_audio.Choice(seconds, stride, rate, dtype, bool(mono), rest, bool(drawn)))
+        chosen = _audio.check(_audio.Choice(seconds, stride, rate, dtype_name(dtype), bool(mono), rest, bool(drawn)))
         store = checked_storage(storage_options)
         objects = _native.Dataset(_sources(url), native_storage(store), refresh, None, ([], [], _audio.EXTENSIONS))
         files = _audio.Files(objects, chosen)

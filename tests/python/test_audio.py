@@ -97,6 +97,12 @@ def test_int16_is_as_soundfile_has_it(folder, kind):
             assert (found["audio"] == whole[:, first : first + 1600]).all(), number
 
 
+@pytest.mark.parametrize("dtype", [np.int16, np.dtype("int16"), "<i2", "torch.int16"])
+def test_types_are_taken_as_others_name_them(folder, dtype):
+    put(folder / "x.wav", 2000)
+    assert leat.Dataset.audio(folder, dtype=dtype)[0]["audio"].dtype == np.int16
+
+
 def test_files_of_several_kinds_together(folder):
     wholes = {}
     for number, (kind, channels, rate) in enumerate(

@@ -8,6 +8,11 @@ import pytest
 import leat
 from small_datasets import write
 
+try:
+    import torch
+except ImportError:
+    torch = None
+
 
 @pytest.fixture
 def corpus(tmp_path):
@@ -103,6 +108,19 @@ def test_what_cannot_be_is_said(corpus):
         leat.Dataset.tokens(corpus, dtype="complex64", seq_len=10)
     with pytest.raises(leat.InvalidArgument, match="seq_len=0"):
         leat.Dataset.tokens(corpus, dtype="uint16", seq_len=0)
+
+
+@pytest.mark.parametrize("dtype", [None, object(), "float31", ">u2", np.dtype(">u2"), "float16"])
+def test_a_type_that_no_token_has_is_refused_by_the_names_there_are(corpus, dtype):
+    with pytest.raises(leat.InvalidArgument, match="dtype=.*; it is one of uint8, uint16"):
+        leat.Dataset.tokens(corpus, dtype=dtype, seq_len=10)
+
+
+def test_types_are_numpys_torchs_and_names(corpus):
+    digest = leat.Dataset.tokens(corpus, dtype="uint16", seq_len=10).digest
+    for dtype in (np.uint16, np.dtype("uint16"), "<u2", torch.uint16 if torch else "torch.uint16"):
+        dataset = leat.Dataset.tokens(corpus, dtype=dtype, seq_len=10)
+        assert dataset.digest == digest and dataset[1]["tokens"].tolist() == list(range(10, 20))
 
 
 EOS = 9
