@@ -56,8 +56,7 @@ Result<OpenedCatalogue> find_of_manifest(const OpenedStore& opened,
   if (is_true) return found;
   CatalogueOptions anew = options;
   anew.refresh = Refresh::always();
-  LEAT_TRY(OpenedCatalogue made,
-           open_or_make(identity, anew, make, env, stop));
+  LEAT_TRY(OpenedCatalogue made, open_or_make(identity, anew, make, env, stop));
   const auto change = change_between(*found.catalogue, *made.catalogue);
   if (change.is_any()) {
     made.note = fmt::format(
@@ -184,11 +183,11 @@ Result<Dataset> open_manifest(std::span<const std::string> places,
   };
   // The sources of derived objects have just been listed, and reading one makes
   // the whole object.
-  LEAT_TRY(const OpenedCatalogue found,
-           store.derivation != nullptr
-               ? open_or_make(identity, options, make_it, env, stop)
-               : find_of_manifest(opened, make_it, identity, options, env,
-                                  stop));
+  LEAT_TRY(
+      const OpenedCatalogue found,
+      store.derivation != nullptr
+          ? open_or_make(identity, options, make_it, env, stop)
+          : find_of_manifest(opened, make_it, identity, options, env, stop));
   LEAT_TRY(Dataset dataset,
            dataset_of(fmt::format("{}", fmt::join(places, " + ")), store, found,
                       std::move(opening)));

@@ -260,10 +260,8 @@ void DirectGets::drop_idle_beside(const DirectConnection& starving) {
 }
 
 void DirectGets::relieve(TimePoint now) {
-  const auto starving =
-      std::ranges::find_if(connections_, [now](const auto& one) {
-        return one->starves(now);
-      });
+  const auto starving = std::ranges::find_if(
+      connections_, [now](const auto& one) { return one->starves(now); });
   if (starving == connections_.end()) return;
   const DirectConnection& first = **starving;
   std::size_t busy = 0;

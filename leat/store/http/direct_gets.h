@@ -1,4 +1,5 @@
-// GETs and HEADs over connections of our own. Internal to store/http: includes Beast.
+// GETs and HEADs over connections of our own. Internal to store/http: includes
+// Beast.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -27,7 +28,7 @@ namespace leat {
 /// refuses or is silent, the next is tried, first one of the other family.
 ///
 /// A server with few threads gives each of them to a connection until that is
-/// closed. Where new connections starve, idle ones to the same address end; if
+/// closed. If new connections starve, idle ones to the same address end; if
 /// kept ones were answered meanwhile, no connection is kept for a while.
 ///
 /// Threads: one, which has SIGPIPE blocked.

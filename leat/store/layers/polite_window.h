@@ -14,10 +14,11 @@ namespace leat {
 /// Such a server accepts connections one by one and queues a few: a client that
 /// opens more has packets dropped, and waits a second for each. So there are
 /// few requests until a reply shows that connections are kept, which lifts all
-/// bounds until the server proves crowded. Otherwise there are as many as the server answers without queueing
-/// them: the time of replies beyond the quickest shows how many wait (as in TCP
-/// Vegas). A request that waited for a dropped packet halves them, and the
-/// earlier number is not tried again for a while.
+/// bounds until the server proves crowded. Otherwise there are as many as the
+/// server answers without queueing them: the time of replies beyond the
+/// quickest shows how many wait (as in TCP Vegas). A request that waited for a
+/// dropped packet halves them, and the earlier number is not tried again for a
+/// while.
 ///
 /// Uses no clock: reads `notes`, and is told the time. Threads: one at a time.
 class PoliteWindow {
