@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import Any, Protocol, TextIO
 
 _AFTER = 2.0
-"""Seconds of silence: what ends before them tells nothing."""
+"""Seconds of silence, in which a command also starts: what ends before them tells nothing."""
+_LEAST_AFTER = 0.5
 _LOG_EVERY = 10.0
 
 
@@ -102,7 +103,9 @@ class Progress:
     Threads: tell() any, one at a time.
     """
 
-    def __init__(self, what: str, unit: str = "", *, err: TextIO | None = None, after: float = _AFTER) -> None:
+    def __init__(self, what: str, unit: str = "", *, err: TextIO | None = None, after: float | None = None) -> None:
+        if after is None:
+            after = max(_LEAST_AFTER, _AFTER - time.process_time())
         self._what, self._unit, self._err = what, unit, err if err is not None else sys.stderr
         self._lock, self._screen, self._state = threading.Lock(), None, (0, 0)
         self._begins = threading.Timer(after, self._begin)

@@ -7,7 +7,9 @@ that lies apart (tools/frameworks-requirements.txt), and print one JSON object.
 from __future__ import annotations
 
 import json
+import logging
 import os
+import pathlib
 import sys
 
 import numpy as np
@@ -152,6 +154,26 @@ def jax(folder: str) -> dict:
         told["ranks"] = error_of(lambda: loader.to_jax(sharding))
     with load(folder, collate=lambda rows: {"x": np.arange(8) + 2**40}) as loader:
         told["long"] = error_of(lambda: next(iter(loader.to_jax(sharding))))
+    told["64 bits"] = jax_of_one_device(pathlib.Path(folder).parent)
+    return told
+
+
+def jax_of_one_device(folder: pathlib.Path) -> dict:
+    """Whether output="jax" keeps numbers of 64 bits, or the error."""
+    told: dict = {}
+    lines: list[str] = []
+    logging.getLogger("leat").addHandler(listener := logging.Handler())
+    listener.setLevel(logging.WARNING)
+    listener.emit = lambda record: lines.append(record.getMessage())
+    for name, values in (("int64", np.arange(40) + 2**40), ("uint64", np.arange(40, dtype="u8") + 2**63),
+                         ("float64", np.arange(40) / 3), ("int64 of 32 bits", np.arange(40) - 2**31)):  # fmt: skip
+        np.save(path := folder / f"{name}.npy", values)
+        dataset = leat.Dataset.tokens(path, dtype=values.dtype, seq_len=10)
+        with leat.Loader(dataset, batch_size=2, train=False, fields=("tokens",), output="jax") as loader:
+            found: list = []
+            error = error_of(lambda: found.extend(np.asarray(batch[0]) for batch in loader))
+            told[name] = error or bool((np.concatenate(found).ravel() == values.astype(found[0].dtype)).all())
+    told["warnings"] = lines
     return told
 
 

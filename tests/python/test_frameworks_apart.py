@@ -82,6 +82,11 @@ def test_global_arrays_of_jax_lie_on_all_devices(data):
     assert "values of unequal length or shape" in told["ragged"]
     assert "rank 0 of 2 to the loader" in told["ranks"]
     assert "need 64 bits" in told["long"]
+    long = told["64 bits"]
+    assert "'tokens' has numbers that need 64 bits" in long["int64"] and "need 64 bits" in long["uint64"]
+    assert long["float64"] is True and long["int64 of 32 bits"] is True
+    (warning,) = long["warnings"]
+    assert "'tokens' is float64, and jax makes float32 of its numbers" in warning
 
 
 def test_what_is_missing_is_said(pictures, monkeypatch):

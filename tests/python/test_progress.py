@@ -11,7 +11,9 @@ import time
 
 import pytest
 
-from leat import _progress
+import leat
+import leat._shards
+from leat import _commands, _progress
 from leat._progress import Progress
 
 
@@ -40,6 +42,20 @@ def terminal(monkeypatch):
     yield terminal
     terminal.err.close()
     os.close(terminal._ours)
+
+
+def test_pack_tells_of_the_catalogue_that_it_reads_first(monkeypatch, tmp_path, capfd):
+    monkeypatch.setattr(_progress, "_AFTER", 0.0)
+    monkeypatch.setattr(_progress, "_LEAST_AFTER", 0.05)
+    monkeypatch.setattr(_progress, "_LOG_EVERY", 0.05)
+
+    def lists(*_args, **_options):
+        time.sleep(0.5)
+        raise leat.NotFound("nothing there")
+
+    monkeypatch.setattr(leat._shards, "plan_of", lists)
+    assert _commands.run(["pack", str(tmp_path), str(tmp_path / "out")]) != 0
+    assert "leat: reading the catalogue, 0 s" in capfd.readouterr().err
 
 
 def worked(err, seconds: float = 1.2) -> None:

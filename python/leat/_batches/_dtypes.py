@@ -5,6 +5,7 @@ They stand in an array of `BITS`, which only this package sees.
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Iterable
 
 import numpy as np
@@ -56,10 +57,42 @@ def to_torch(array: np.ndarray) -> Any:
     return torch.from_numpy(array)
 
 
-def to_jax(array: np.ndarray) -> Any:
-    """Over the same memory; bfloat16 are a copy, since DLPack of NumPy has none."""
+_HALF = {"int64": np.dtype("int32"), "uint64": np.dtype("uint32"), "float64": np.dtype("float32")}
+
+
+def fit_for_jax(array: np.ndarray, field: Any) -> np.ndarray:
+    """With 32 bits, where jax would make it so.
+
+    Raises:
+        leat.InvalidArgument: whole numbers that need 64 bits; jax would cut them without a word.
+    """
+    import jax
+
+    from leat._say import once  # Which imports leat.ops, and they this module.
+
+    half = _HALF.get(array.dtype.name)
+    if half is None or jax.config.jax_enable_x64:
+        return array
+    keeps = 'jax.config.update("jax_enable_x64", True) keeps them'
+    if half.kind == "f":
+        once(logging.WARNING, f"the field {field!r} is float64, and jax makes float32 of its numbers: {keeps}")
+    elif array.size and not np.iinfo(half).min <= int(array.min()) <= int(array.max()) <= np.iinfo(half).max:
+        raise InvalidArgument(
+            f"the field {field!r} has numbers that need 64 bits, and jax would cut them to 32: {keeps}"
+        )
+    return array.astype(half)
+
+
+def to_jax(array: np.ndarray, field: Any) -> Any:
+    """Over the same memory; bfloat16 are a copy, since DLPack of NumPy has none, and so is what
+    has 64 bits, unless jax keeps them.
+
+    Raises:
+        leat.InvalidArgument: as `fit_for_jax`.
+    """
     from jax.dlpack import from_dlpack
 
+    array = fit_for_jax(array, field)
     if array.dtype == BITS:
         import jax.numpy as jnp
 

@@ -148,16 +148,7 @@ class JaxBatches:
                 f"to_jax(): the field {name!r} has {kind}, and jax has no such arrays; make them one shape by an op, "
                 "such as leat.ops.PadTo, or leave the field out with fields="
             )
-        is_long = value.dtype in (np.int64, np.uint64) and not self._jax.config.jax_enable_x64
-        if is_long and value.size:
-            shorter = np.dtype(np.int32 if value.dtype == np.int64 else np.uint32)
-            limits = np.iinfo(shorter)
-            if int(value.max()) > limits.max or int(value.min()) < limits.min:
-                raise InvalidArgument(
-                    f"to_jax(): the field {name!r} has numbers that need 64 bits, and jax would cut them to 32: "
-                    'jax.config.update("jax_enable_x64", True) keeps them'
-                )
-            value = value.astype(shorter)
+        value = _dtypes.fit_for_jax(value, name)
         return self._jax.make_array_from_process_local_data(self._sharding_of(name), value)
 
     def _sharding_of(self, name: Any) -> Any:

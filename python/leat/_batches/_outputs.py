@@ -97,4 +97,8 @@ def _to_jax() -> Callable[[Fields], Fields]:
         import jax.dlpack  # noqa: F401
     except ImportError as error:
         raise InvalidArgument('output="jax" needs jax: pip install jax') from error
-    return lambda fields: [(name, _mapped(_dtypes.to_jax, name, value)) for name, value in fields]
+
+    def arrays(fields: Fields) -> Fields:
+        return [(name, _mapped(lambda part: _dtypes.to_jax(part, name), name, value)) for name, value in fields]
+
+    return arrays

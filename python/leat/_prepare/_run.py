@@ -65,7 +65,8 @@ def run(flow: Flow, part: Part) -> tuple[dict[str, Any], bool]:
 def _done(step: Step, crew: Crew, claims: Claims, page: Page | None) -> dict[str, Any]:
     """Does a step; what the manifest says of it."""
     told = step.state.note(step.end_name)
-    count = step.count()
+    with Progress(f"{step.name}: reading the catalogue"):
+        count = step.count()
     if told is None:
         with Progress(step.name, "units") as progress:
             left = Left(step, claims, progress.tell)

@@ -42,10 +42,11 @@ def run(options: argparse.Namespace) -> None:
     shard_bytes = bytes_of_text("--shard-bytes", options.shard_bytes)
     if not 1 <= shard_bytes <= MOST_SHARD_BYTES:
         raise InvalidArgument(f"--shard-bytes {options.shard_bytes}; it is at most 1GB, which is held in memory")
-    plan = plan_of(
-        source_of(options, store), options.format, shard_bytes,
-        fields=options.fields.split(",") if options.fields else None, resize=options.resize, quality=options.quality,
-    )  # fmt: skip
+    with Progress("reading the catalogue"):
+        plan = plan_of(
+            source_of(options, store), options.format, shard_bytes,
+            fields=options.fields.split(",") if options.fields else None, resize=options.resize, quality=options.quality,
+        )  # fmt: skip
     there = {**store, "endpoint_url": options.dest_endpoint_url} if options.dest_endpoint_url else store
     with Progress("packing", "shards") as progress:
         told = write(plan, options.dest, there, uploads=options.uploads, progress=progress.tell)
