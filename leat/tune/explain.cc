@@ -76,7 +76,8 @@ std::string reason_of(Bottleneck bottleneck, const StageRates& rates,
     case Bottleneck::kStore:
       return fmt::format(
           "{:.1f} of {} requests in flight, {:.1f} ms each, {}/s",
-          rates.mean_in_flight, now.in_flight, 1e3 * rates.latency_seconds,
+          rates.in_flight_of(now.in_flight), now.in_flight,
+          1e3 * rates.latency_seconds,
           format_bytes(static_cast<std::uint64_t>(bytes_read(rates))));
     case Bottleneck::kBandwidth:
       return fmt::format(
@@ -92,8 +93,8 @@ std::string reason_of(Bottleneck bottleneck, const StageRates& rates,
     case Bottleneck::kLookahead:
       return fmt::format(
           "{:.1f} of {} requests and {:.1f} of {} threads in use",
-          rates.mean_in_flight, now.in_flight, rates.mean_busy_threads,
-          now.threads);
+          rates.in_flight_of(now.in_flight), now.in_flight,
+          rates.mean_busy_threads, now.threads);
   }
   return "";
 }
@@ -220,7 +221,7 @@ Explanation explain(const StageRates& rates, const Observation& now,
   found.stages = {
       {.name = "fetch",
        .samples_per_second = times(rates.per_request(), means.in_flight),
-       .used = rates.mean_in_flight,
+       .used = rates.in_flight_of(now.in_flight),
        .units = means.in_flight,
        .visits = rates.reads_per_sample,
        .seconds = rates.latency_seconds,

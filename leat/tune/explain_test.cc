@@ -46,6 +46,17 @@ TEST(Explain, RequestsAreTheBottleneckAndOneMoreBuysItsPart) {
   EXPECT_FALSE(found.next[2].gain);  // How much data there is, is not known.
 }
 
+TEST(Explain, NeverTellsOfMoreRequestsThanMayBeInFlight) {
+  StageRates rates = bound_by_requests();
+  rates.mean_in_flight = 373.3;  // Those that wait for each other end at once.
+
+  const Explanation found = explain(rates, settings(), {});
+
+  EXPECT_NE(found.reason.find("8.0 of 8 requests"), std::string::npos)
+      << found.reason;
+  EXPECT_EQ(found.stages[0].used, 8);
+}
+
 TEST(Explain, AShareOfBandwidthThatIsReadWholeIsTheBottleneck) {
   Observation now = settings();
   now.data_bytes = std::uint64_t{4} << 30;

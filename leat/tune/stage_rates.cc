@@ -30,6 +30,10 @@ std::optional<double> StageRates::per_thread() const {
   return rate_of(tasks_per_sample, task_seconds);
 }
 
+double StageRates::in_flight_of(std::size_t most) const {
+  return std::min(mean_in_flight, static_cast<double>(most));
+}
+
 std::optional<double> StageRates::per_core() const {
   return rate_of(tasks_per_sample, task_cpu_seconds);
 }

@@ -1,5 +1,6 @@
 // Two observations of a loader → what each of its stages takes for a sample.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -44,6 +45,10 @@ struct StageRates {
 
   /// Samples a second that one request in flight carries; none if no read.
   std::optional<double> per_request() const;
+  /// For people: mean_in_flight, but no more than may be in flight. A read is
+  /// counted when it is answered, with all the time since it was sent, perhaps
+  /// beside more of them.
+  double in_flight_of(std::size_t most) const;
   /// Samples a second that one thread carries; none if no task.
   std::optional<double> per_thread() const;
   /// Samples a second that one core carries, were it ours alone; none if no

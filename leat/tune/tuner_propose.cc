@@ -186,7 +186,7 @@ std::optional<Tuner::Proposal> Tuner::propose_parts(
   proposal.reason = fmt::format(
       "bottleneck {}: {:.1f} of {} requests in flight, of {} and {:.1f} ms "
       "each; {}",
-      to_string(bottleneck), rates.mean_in_flight, now.in_flight,
+      to_string(bottleneck), rates.in_flight_of(now.in_flight), now.in_flight,
       format_bytes(static_cast<std::uint64_t>(read)),
       1e3 * rates.latency_seconds, said_of(read_model_));
   return proposal;

@@ -15,6 +15,7 @@ import leat
 import leat._shards
 from leat import _commands, _progress
 from leat._progress import Progress
+from small_datasets import write
 
 
 class Terminal:
@@ -45,6 +46,7 @@ def terminal(monkeypatch):
 
 
 def test_pack_tells_of_the_catalogue_that_it_reads_first(monkeypatch, tmp_path, capfd):
+    write(tmp_path / "in/a.bin", b"bytes")
     monkeypatch.setattr(_progress, "_AFTER", 0.0)
     monkeypatch.setattr(_progress, "_LEAST_AFTER", 0.05)
     monkeypatch.setattr(_progress, "_LOG_EVERY", 0.05)
@@ -54,7 +56,7 @@ def test_pack_tells_of_the_catalogue_that_it_reads_first(monkeypatch, tmp_path, 
         raise leat.NotFound("nothing there")
 
     monkeypatch.setattr(leat._shards, "plan_of", lists)
-    assert _commands.run(["pack", str(tmp_path), str(tmp_path / "out")]) != 0
+    assert _commands.run(["leat._shards", "pack", str(tmp_path / "in"), str(tmp_path / "out")]) != 0
     assert "leat: reading the catalogue, 0 s" in capfd.readouterr().err
 
 
