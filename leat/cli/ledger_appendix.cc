@@ -275,10 +275,15 @@ std::string ledger_latex(std::span<const NamedLedger> runs) {
 
 std::string ledger_html(std::span<const NamedLedger> runs) {
   std::string text =
-      "<!doctype html>\n<meta charset=\"utf-8\">\n<title>What the runs "
-      "cost</title>\n<style>body{font-family:sans-serif;margin:2em}"
-      "td,th{padding:.2em 1em;text-align:right}"
-      "td:first-child{text-align:left}</style>\n<table>\n<tr><th></th>";
+      "<!doctype html>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+      "content=\"width=device-width\">\n<title>What the runs cost</title>\n"
+      "<style>:root{color-scheme:light dark}"
+      "body{font-family:sans-serif;margin:clamp(.5em,3vw,2em)}"
+      "div{overflow-x:auto}"
+      "td,th{padding:.2em clamp(.2em,1.5vw,1em);text-align:right;"
+      "overflow-wrap:anywhere}"
+      "td:first-child{text-align:left;overflow-wrap:normal}</style>\n"
+      "<div><table>\n<tr><th></th>";
   for (const NamedLedger& run : runs) {
     text += "<th>" + for_html(run.name) + "</th>";
   }
@@ -290,7 +295,7 @@ std::string ledger_html(std::span<const NamedLedger> runs) {
     }
     text += "</tr>\n";
   }
-  return text + "</table>\n<p>" + for_html(ledger_note(runs)) + "</p>\n";
+  return text + "</table></div>\n<p>" + for_html(ledger_note(runs)) + "</p>\n";
 }
 
 }  // namespace leat

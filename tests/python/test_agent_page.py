@@ -135,6 +135,15 @@ def test_no_table_is_cut_off_where_the_screen_is_narrow(blank, node, width):
     assert "Samples/s" in blank.evaluate("[...document.querySelectorAll('#jobs td')].map(one => one.dataset.label).join()")
 
 
+def test_every_table_fits_a_screen_of_1200_pixels(blank, node):
+    blank.show_as(1200)
+    open_page(blank, node)
+    blank.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+
+    tables = blank.evaluate("[...document.querySelectorAll('.scroll')].map(one => [one.scrollWidth, one.clientWidth])")
+    assert len(tables) >= 6 and all(width <= frame + 1 for width, frame in tables), tables
+
+
 def test_every_figure_has_a_name_and_a_table_with_a_caption(tab):
     figures = tab.evaluate("[...document.querySelectorAll('[role=img]')].map(one => one.getAttribute('aria-label'))")
     assert len(figures) == 2 + 2 * 5 + 1

@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+import chromium
 import leat
 from leat import testing
 
@@ -72,6 +73,19 @@ def test_the_appendix_has_both_runs_and_latex_takes_it(report, tmp_path) -> None
     assert "other\\_run.json" in latex and "other_run" in html
     assert "grid & FRA & FRA" in latex
     assert html.count("<td>FRA</td>") == 2
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_the_page_of_costs_is_as_wide_as_its_screen(report, tmp_path, width) -> None:
+    (tmp_path / "a-run-with-a-longer-name.json").write_text(report.read_text())
+    run("ledger", str(report), str(tmp_path / "a-run-with-a-longer-name.json"), "--html", str(tmp_path / "costs.html"))
+    with chromium.browser() as browser, chromium.tab(browser) as tab:
+        tab.show_as(width, "dark")
+        tab.open(tmp_path / "costs.html")
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        assert tab.evaluate("document.querySelector('div').scrollWidth <= document.querySelector('div').clientWidth")
+        assert tab.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light dark"
+        assert tab.errors == []
 
 
 def test_a_grid_of_the_users_has_hours(report, tmp_path) -> None:
