@@ -60,9 +60,14 @@ PEERS = {
     "leat-tuned": Peer(
         "Leat at its best",
         (),
-        {"max_in_flight": Knob((32, 64, 128), 1, 512), "threads": Knob((1, 2, 4), 1, 16)},
+        {
+            "max_in_flight": Knob((64, 128, 256), 1, 1024),
+            "threads": Knob((1, 2, 4), 1, 16),
+            "memory_mib": Knob((256, 1024), 64, 4096),
+        },
         {"raw": "raw", "tar": "tar", "bin": "bin"},
         EVERY_TASK,
+        figures=ALL,
     ),
     "torch": Peer(
         "torch's DataLoader, boto3",

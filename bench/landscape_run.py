@@ -347,7 +347,8 @@ def rows_of(regime: Regime, cells: dict[str, Cell]) -> list[dict[str, Any]]:
         row["mad"] = deviation
         if ours and len(ours) == len(cell.runs):
             ratios = [figure_of(regime, mine) / figure_of(regime, run) for mine, run in zip(ours, cell.runs)]
-            row["leat_over"] = f"{spread(ratios)[0]:.2f}"
+            over, over_mad = spread(ratios)
+            row |= {"leat_over": f"{over:.2f}", "leat_over_mad": f"{over_mad:.2f}"}
         samples = [max(1, run["samples"]) for run in cell.runs]
         row |= {
             "first_batch_s": f"{spread([run['first_batch_s'] for run in cell.runs])[0]:.2f}",

@@ -41,6 +41,8 @@ def leat_default(told: Told) -> Iterator[Any]:
     yield None
     field = "tokens" if told["task"] == "tokens" else FIELDS[told["form"]][told["task"]]
     setting = {name: value for name, value in told["setting"].items() if name in ("threads", "max_in_flight")}
+    if "memory_mib" in told["setting"]:
+        setting["memory"] = f"{told['setting']['memory_mib']}MiB"
     if told["fixed"] is not None:
         setting["threads"] = max(1, told["fixed"])
     if told["epochs"] > 1:

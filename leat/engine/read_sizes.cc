@@ -56,7 +56,7 @@ std::uint64_t mean_piece_bytes(const Catalogue& catalogue,
 
 std::size_t usual_in_flight(const Catalogue* catalogue, bool has_pieces,
                             std::size_t most) {
-  constexpr std::uint64_t kBytesInFlight = 256 << 20;
+  constexpr std::uint64_t kBytesInFlight = 128 << 20;
   constexpr std::uint64_t kLeast = 16;
   if (catalogue == nullptr ||
       (catalogue->layout() == Layout::kShards && !has_pieces)) {

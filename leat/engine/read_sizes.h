@@ -25,7 +25,7 @@ std::uint64_t piece_bytes_of(const Catalogue& catalogue);
 std::uint32_t usual_window(Shuffle shuffle, const Catalogue* catalogue);
 
 /// The requests in flight that a node begins with, which the tuner then
-/// changes: `most`, or as many as take 256 MiB if reads are long, but at
+/// changes: `most`, or as many as take 128 MiB if reads are long, but at
 /// least 16. More would share the link among reads that are needed late, and
 /// training would wait for those that are needed first. `has_pieces` tells
 /// whether shards are read in pieces; the lengths of samples within shards are

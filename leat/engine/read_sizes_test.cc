@@ -89,9 +89,9 @@ TEST(ReadSizesTest, FewerLongReadsAreInFlightThanShortOnes) {
                            has_pieces, 128);
   };
   EXPECT_EQ(in_flight(Layout::kObjects, 5000, false), 128u);
-  EXPECT_EQ(in_flight(Layout::kObjects, 8 << 20, false), 31u);
+  EXPECT_EQ(in_flight(Layout::kObjects, 8 << 20, false), 16u);
   EXPECT_EQ(in_flight(Layout::kObjects, 100 << 20, false), 16u);  // In parts.
-  EXPECT_EQ(in_flight(Layout::kShards, 10 << 20, true), 25u);
+  EXPECT_EQ(in_flight(Layout::kShards, 10 << 20, true), 16u);
   EXPECT_EQ(in_flight(Layout::kShards, 10 << 20, false), 128u);
   EXPECT_EQ(usual_in_flight(nullptr, true, 128), 128u);
 }

@@ -127,6 +127,8 @@ class Tuner {
                            const StageRates& rates) const;
   std::size_t most_requests(const Observation& now,
                             const StageRates& rates) const;
+  std::size_t most_requests_next(const Observation& now,
+                                 const StageRates& rates) const;
   std::uint64_t most_lookahead(const Observation& now,
                                const StageRates& rates) const;
   std::size_t decide(const Observation& now, const Settings& from,

@@ -20,6 +20,11 @@ constexpr double kTrainingMargin = 1.1;
 constexpr double kWaitsForLookahead = 0.15;
 // The model has seen one point: no further from it at once.
 constexpr double kLongestJump = 16;
+// So many bytes in flight fill most links. More of them may only take the link
+// from those that are needed first: no more before training has a first batch,
+// and then step by step.
+constexpr double kFullLinkBytes = 128 << 20;
+constexpr double kLongestJumpBeyond = 2;
 constexpr double kProbe = 1.5;
 
 // The share of a core that a thread has. With less, other programs use the
@@ -103,6 +108,19 @@ std::size_t Tuner::most_requests(const Observation& now,
   return std::max<std::size_t>(1, most);
 }
 
+/// The most requests to try next.
+std::size_t Tuner::most_requests_next(const Observation& now,
+                                      const StageRates& rates) const {
+  const auto is = static_cast<double>(std::max<std::size_t>(1, now.in_flight));
+  const double full = kFullLinkBytes / std::max(1.0, rates.bytes_per_read);
+  double most = kLongestJump * is;
+  if (most > full) {
+    const double beyond = now.batches == 0 ? 1 : kLongestJumpBeyond;
+    most = std::max(beyond * is, full);
+  }
+  return up_to(std::floor(most), most_requests(now, rates));
+}
+
 /// Twice as far, as far as memory holds; no further than now if that is less.
 std::uint64_t Tuner::most_lookahead(const Observation& now,
                                     const StageRates& rates) const {
@@ -134,11 +152,8 @@ Settings Tuner::model_settings(const Observation& now,
     found.threads = up_to(*speed / *thread - 0.1, threads);
   }
   if (const std::optional<double> request = rates.per_request()) {
-    const double jump =
-        kLongestJump *
-        static_cast<double>(std::max<std::size_t>(1, now.in_flight));
-    found.in_flight =
-        up_to(std::min(jump, kRequestsMargin * *speed / *request), requests);
+    found.in_flight = up_to(kRequestsMargin * *speed / *request,
+                            most_requests_next(now, rates));
   }
   return found;
 }
@@ -147,7 +162,11 @@ std::optional<Tuner::Proposal> Tuner::propose_parts(
     const Observation& now, const StageRates& rates,
     Bottleneck bottleneck) const {
   const double read = rates.bytes_per_read;
-  if (now.part_bytes == 0 || read < 2 * kLeastPartBytes ||
+  // New parts wait behind the long ones that were sent, in the place of each of
+  // which there would be several: see kFullLinkBytes.
+  const bool is_too_early =
+      now.batches == 0 && rates.mean_in_flight * read >= kFullLinkBytes / 2;
+  if (now.part_bytes == 0 || read < 2 * kLeastPartBytes || is_too_early ||
       rates.wait_share < kLeastPartGain || rests(kPartsKnob, now.at_seconds)) {
     return std::nullopt;
   }
@@ -197,7 +216,7 @@ std::optional<Tuner::Proposal> Tuner::propose(const Observation& now,
   const Bottleneck bottleneck = bottleneck_of(rates, now, false);
   Settings to = wanted_;
   const Settings model = model_settings(now, rates);
-  const std::size_t requests = most_requests(now, rates);
+  const std::size_t requests = most_requests_next(now, rates);
   switch (bottleneck) {
     case Bottleneck::kThreads: {
       if (rests(kThreadsKnob, now.at_seconds)) return std::nullopt;

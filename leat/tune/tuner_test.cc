@@ -272,6 +272,26 @@ TEST(Tuner, IsNeverBeyondWhatMemoryHolds) {
   EXPECT_EQ(bench.pipeline.run(1).in_flight, 12u) << all(bench);
 }
 
+TEST(Tuner, FillsALinkWithLongReadsNotBeforeTrainingHasABatch) {
+  // Pieces of shards: connections that share a link look like slow ones.
+  const SyntheticWorld world{.latency_seconds = 1.3,
+                             .reads_per_sample = 0.02,
+                             .bytes_per_read = 8 << 20,
+                             .task_seconds = 0.0002};
+  const Settings start{.threads = 2, .in_flight = 32};
+  Bench bench = bench_of(world, start);
+  for (int second = 0; second < 10; ++second) {
+    Observation now = bench.pipeline.run(1);
+    now.batches = 0;
+    bench.pipeline.set(bench.tuner.observe(now).settings);
+    ASSERT_EQ(bench.pipeline.observed().in_flight, 32u) << second;
+  }
+  bench.run(2);
+  EXPECT_EQ(bench.pipeline.observed().in_flight, 64u) << all(bench);
+  bench.run(60);
+  EXPECT_GE(bench.pipeline.observed().in_flight, 120u) << all(bench);
+}
+
 TEST(Tuner, GivesBackAtOnceWhatIsNoLongerAllowed) {
   Bench bench = bench_of({.latency_seconds = 0.05, .task_seconds = 0.002});
   bench.run(30);

@@ -14,6 +14,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 import numpy as np  # noqa: E402
 
+import defaults_bench  # noqa: E402
 import landscape_page  # noqa: E402
 import landscape_way  # noqa: E402
 from landscape_peers import PEERS  # noqa: E402
@@ -181,6 +182,17 @@ def test_the_page_has_the_figures_what_failed_and_the_versions(tmp_path):
     assert "| torch | 3,000 ± 3 | 3.00 | 0.30 | 1.000 | 20 | 90 | default | yes |" in page
     assert "| Objects of 4 KB from a bucket | ray | pip failed: no |" in page and "torch 2.13.0" in page
     assert ">leat<" in picture and ">torch<" in picture and ">3,000/s<" in picture
+
+
+def test_defaults_are_compared_with_the_best_setting_and_with_the_fastest_of_others():
+    rows = [{**ROW, "way": "leat", "samples_per_s": 950.0, "leat_over": "1.00", "leat_over_mad": "0.00", "peak_mb": 200},
+            {**ROW, "way": "leat-tuned", "samples_per_s": 1000.0, "leat_over": "0.95", "leat_over_mad": "0.02"},
+            {**ROW, "way": "torch", "samples_per_s": 316.0, "leat_over": "3.00"},
+            {**ROW, "way": "spdl", "samples_per_s": 475.0, "leat_over": "2.00"}]  # fmt: skip
+    row = defaults_bench.row_of("objects-4k", rows)
+    assert (row["default"], row["best"], row["of_best"]) == (950.0, 1000.0, "0.95 ± 0.02")
+    assert (row["mb"], row["best_mb"], row["first"]) == (200, 90, "2.00 x spdl")
+    assert "boom" in defaults_bench.row_of("x", [rows[0], {"way": "leat-tuned", "failed": "boom"}])["failed"]
 
 
 def test_a_row_that_is_not_won_needs_its_reason(tmp_path, monkeypatch):
