@@ -226,6 +226,7 @@ def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
 def connected(name: str) -> socket.socket | None:
     """A connection to the socket of a giver; None if it is not there, or is another user's."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    made.settimeout(PATIENCE)  # It waits where too many wait already.
     try:
         made.connect("\0" + name)
         if is_own_user(made):
