@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gc
 import hashlib
 import itertools
 import json
@@ -13,15 +12,13 @@ import pathlib
 import subprocess
 import sys
 import threading
-import time
 
-import numpy as np
 import pytest
 
 import leat
 from leat._job import _giver, _shared_batch, _taker
 from file_store import FileStore
-from sharing_jobs import G, N, OPS, USUAL, decoded, equal, expected_of, folder, job, makers  # noqa: F401
+from sharing_jobs import G, N, OPS, USUAL, decoded, equal, expected_of, folder, job  # noqa: F401
 
 
 @pytest.fixture
@@ -117,6 +114,22 @@ def test_one_that_is_closed_within_an_epoch_takes_nobody_with_it(folder, job, en
     for step, right in zip(zip(*others), epochs[1]):
         assert all(equal(batch, right) for batch in step)
     assert ends == 0 or [decoded(loader) for loader in others] == [2 * N, 0]
+
+
+def test_what_was_given_before_the_end_is_taken(folder, job, monkeypatch):
+    """The first ends with the epoch, and has not heard yet that the others took its last batches."""
+    [epoch] = expected_of(folder)
+    giver, taker = job(2, epochs=1)
+    monkeypatch.setattr(_giver._Taker, "hear", lambda self: True)
+    of_giver, of_taker = iter(giver), iter(taker)
+    for right in epoch[:-2]:
+        assert equal(next(of_giver), right) and equal(next(of_taker), right)
+    assert len(list(of_giver)) == 2
+    giver.close()
+
+    rest = list(of_taker)
+
+    assert len(rest) == 2 and all(map(equal, rest, epoch[-2:])) and decoded(taker) == 0
 
 
 def test_a_slow_one_is_left_alone_and_comes_back_in_the_next_epoch(folder, job, monkeypatch):

@@ -195,6 +195,8 @@ class Taker:
                 message, ancillary, _, _ = self._socket.recvmsg(1 + KEY_BYTES, _ROOM, socket.MSG_CMSG_CLOEXEC)
             except (TimeoutError, BlockingIOError, socket.timeout):
                 return
+            except ConnectionResetError:
+                continue  # It ended before it heard all; what it gave is still there.
             except OSError:
                 self._part()
                 return
