@@ -4,11 +4,12 @@
 
 One process reads the data and holds the parameters. A consumer asks for a batch, and brings the
 gradient of the batch before, so a slow one takes fewer batches. If it dies, another gets its batch.
-Who takes a batch depends on time; which batches there are follows from the seed, as always.
+The consumer of a batch depends on time; the batches themselves follow from the seed, as always.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import multiprocessing
 import secrets
@@ -147,9 +148,10 @@ def main(url: str, consumers: int) -> None:
         batches = FirstCome(loader, EPOCHS)
 
         def welcome() -> None:
-            while True:
-                consumer = listener.accept()
-                threading.Thread(target=serve, args=(consumer, batches, parameters), daemon=True).start()
+            with contextlib.suppress(OSError):  # The listener is closed at the end.
+                while True:
+                    consumer = listener.accept()
+                    threading.Thread(target=serve, args=(consumer, batches, parameters), daemon=True).start()
 
         threading.Thread(target=welcome, daemon=True).start()
         # An interpreter of their own: this one has threads.
