@@ -44,9 +44,9 @@ def fails_with(error: BaseException):
 def test_a_node_without_memory_for_batches_trains_on(folder, job, impatient, monkeypatch, caplog, place, name, error):
     [epoch] = expected_of(folder)
     giver, taker = job(2)
-    iterators = [iter(giver), iter(taker)]
     with monkeypatch.context() as patch:
         patch.setattr(place, name, fails_with(error))
+        iterators = [iter(giver), iter(taker)]
         steps = [[next(each) for each in iterators] for _ in epoch]
 
     assert all(equal(batch, right) for step, right in zip(steps, epoch) for batch in step)
@@ -176,7 +176,7 @@ def test_one_that_stands_elsewhere_gets_no_batch_of_another_place(folder, job, i
 def test_a_new_job_goes_on_in_mid_epoch_and_shares_again(folder, job):
     whole = expected_of(folder, epochs=1)[0]
     first = job(2)
-    seen = [step for step, _ in zip(zip(*first), range(3))]
+    seen = list(itertools.islice(zip(*first), 3))
     state = json.loads(json.dumps(first[1].state_dict()))
     for loader in first:
         loader.close()
