@@ -193,7 +193,7 @@ def test_litdata_694_and_507_a_mix_resumes_at_another_number_of_ranks(two, saved
     whole, _ = steps(1, None, 0, 20)
     begun, state = steps(saved, None, 0, stopped)
     rest, _ = steps(loaded, state, 0, 20 - stopped)
-    assert begun + rest == whole and (stopped < 11 or state["epoch"] == 1)
+    assert begun + rest == whole and (stopped < 11 or state["epoch"] >= 1)
 
 
 def test_megatron_457_weights_change_and_no_sample_is_lost_or_doubled(two):
