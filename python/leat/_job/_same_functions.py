@@ -19,7 +19,8 @@ from types import CodeType, ModuleType
 from typing import Any
 
 _ASKS = {
-    "environ", "getenv", "getpid", "get_rank", "get_local_rank", "get_node_local_rank", "get_coordinate", "current_device",
+    "environ", "getenv", "getpid", "get_rank", "get_local_rank", "get_node_local_rank", "get_coordinate",
+    "current_device",
 }  # fmt: skip
 """Names by which a function may learn which process it is in."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
@@ -65,7 +66,8 @@ class _Words:
             return name
         self._seen.add(id(function))
         cells = self._of_values(cell.cell_contents for cell in function.__closure__ or ())
-        defaults = self._of_values([function.__defaults__ or (), tuple(sorted((function.__kwdefaults__ or {}).items()))])
+        named = tuple(sorted((function.__kwdefaults__ or {}).items()))
+        defaults = self._of_values([function.__defaults__ or (), named])
         if _is_installed(code):
             return (*name, cells, defaults)
         names = sorted({*_names_in(code)})
