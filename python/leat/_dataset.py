@@ -50,6 +50,10 @@ class Rows(NamedTuple):
     shape: tuple[int, ...] | None = None
     """A sample's, where it has not just one dimension."""
 
+    def in_words(self) -> str:
+        of = "of any length" if self.is_ragged else "" if not self.shape else f"of shape {self.shape}"
+        return f"{self.dtype.name} {of}".rstrip()
+
     def of(self, data: bytes) -> Any:
         """The numbers of a sample: an array, or one number if the shape is ()."""
         numbers = self.numbers_in(np.frombuffer(data, np.uint8))
@@ -58,6 +62,14 @@ class Rows(NamedTuple):
     def numbers_in(self, values: np.ndarray) -> np.ndarray:
         """Bytes as numbers, over the same memory where any byte is one."""
         return values != 0 if self.dtype == bool else values.view(self.dtype)
+
+
+def fields_in_words(dataset: Dataset) -> str:
+    """Names, kinds and shapes, for messages."""
+    return "(" + ", ".join(
+        f"{name}: {dataset._dtypes[name].in_words() if name in dataset._dtypes else kind}"
+        for name, kind in dataset.fields.items()
+    ) + ")"  # fmt: skip
 
 
 _MOVED = {
@@ -436,7 +448,9 @@ class Dataset:
         given = _recipe.options_said(
             dtype=kind, seq_len=seq_len, stride=stride, eos=eos, storage_options=store or None
         )
-        rows = Rows(np.dtype(kind).newbyteorder("<"), is_ragged=eos is not None)
+# Windows of two lengths are two shapes, which no batch can have.
+        shape = None if eos is not None else (seq_len,)
+        rows = Rows(np.dtype(kind).newbyteorder("<"), is_ragged=eos is not None, shape=shape)
         return cls._of(native, {"tokens": rows}, _made("tokens", [url], given, native))
 
     @classmethod
@@ -842,7 +856,7 @@ class Dataset:
         if any(each._dtypes != dtypes for each in datasets):
             raise InvalidArgument(
                 "concat: numbers of different dtypes or shapes, or tokens of which some are "
-                "cut at documents (eos=)"
+                f"cut at documents (eos=): {' and '.join(sorted({fields_in_words(each) for each in datasets}))}"
             )
         say_if_merged("concat", datasets, joined)
         parts = [each._recipe for each in datasets]
@@ -1295,7 +1309,7 @@ def _samples_of_litdata(
     dtypes = {}
     for leaf in leaves:
         if leaf.dtype is not None:
-            shape = None if leaf.size is None else ()
+            shape = () if leaf.size is not None else None if block_size is None else (block_size,)
             is_ragged = leaf.size is None and block_size is None
             dtypes[leaf.name] = Rows(np.dtype(leaf.dtype).newbyteorder("<"), is_ragged, shape)
     given = _recipe.options_said(fields=named, block_size=block_size, storage_options=store or None)

@@ -485,7 +485,7 @@ def test_a_mix_pickles(parts):
         (lambda p: leat.mix({"a": (p["books"], 1)}, ramp=True), "there is none"),
         (lambda p: leat.mix({"a": (leat.mix({"x": p["books"]}, repeat={"x": 2}), 1)}), "repeat= or choose="),
         (lambda p: leat.mix({"a": p["books"]}).take(3), "before you mix it"),
-        (lambda p: leat.Loader(leat.mix({"a": (p["books"], 0)}), batch_size=2, train=True), "weight 0"),
+        (lambda p: leat.mix({"a": (p["books"], 0)}), "no source has a weight above 0"),
         (lambda p: leat.Loader(leat.mix({"a": p["books"]}), batch_size=2, sampler=[1, 2]), "sampler="),
         (lambda p: leat.Loader(leat.mix({"a": p["books"]}), batch_size=2, shuffle="stream"), "need an index"),
         (
@@ -504,6 +504,17 @@ def test_sources_with_other_fields_are_named(parts, shards):
         leat.mix({"text": (parts["books"], 1), "tars": (leat.Dataset(shards / "large"), 1)})
     message = str(caught.value)
     assert all(word in message for word in ("'text'", "'tars'", "data: bytes", "txt: bytes"))
+
+
+def test_windows_of_unequal_length_are_never_joined(tmp_path):
+    """A batch of windows of 16 and of 32 tokens would have rows of 24."""
+    write(tmp_path / "0.bin", np.arange(640, dtype="<u2").tobytes())
+    short, long = (leat.Dataset.tokens(tmp_path, dtype="uint16", seq_len=length) for length in (16, 32))
+
+    for join in (lambda: leat.mix({"short": (short, 1), "long": (long, 1)}), lambda: leat.Dataset.concat([short, long])):
+        with pytest.raises(leat.InvalidArgument) as caught:
+            join()
+        assert "(16,)" in str(caught.value) and "(32,)" in str(caught.value)
 
 
 def test_what_a_loader_says_of_a_mix(parts, caplog):

@@ -168,10 +168,15 @@ def test_energon_266_one_dataset_twice_has_two_orders_and_is_said(two, caplog):
     assert any("'again' and 'inner/b' are the same data" in record.getMessage() for record in caplog.records)
 
 
-@pytest.mark.parametrize("saved, loaded", [(8, 2), (1, 8), (3, 6)])
-def test_litdata_694_and_507_a_mix_resumes_at_another_number_of_ranks(two, saved, loaded):
-    """litData#694, #507, #363, #248: a combined dataset could not resume on several nodes, or on others."""
-    mix = leat.mix({"a": (two["of40"], 0.4), "b": (two["of90"], 0.6)})
+@pytest.mark.parametrize("saved, loaded, weights, stopped", [
+    (8, 2, (0.4, 0.6), 11), (1, 8, (0.4, 0.6), 3), (3, 6, (0.4, 0.6), 11),
+    (8, 2, None, 11), (2, 3, None, 0), (2, 3, (0.4, 0.6), 0),
+])  # fmt: skip
+def test_litdata_694_and_507_a_mix_resumes_at_another_number_of_ranks(two, saved, loaded, weights, stopped):
+    """litData#694, #507, #363, #248: a combined dataset could not resume on several nodes, or on others; nor in its
+    second epoch (step 11), nor without weights, nor with a state from before the first step."""
+    both = (two["of40"], two["of90"])
+    mix = leat.mix(dict(zip("ab", both if weights is None else zip(both, weights))))
 
     def steps(world, state, skip, count):
         found = [[] for _ in range(count)]
@@ -186,9 +191,9 @@ def test_litdata_694_and_507_a_mix_resumes_at_another_number_of_ranks(two, saved
         return [sorted(step) for step in found], last
 
     whole, _ = steps(1, None, 0, 20)
-    begun, state = steps(saved, None, 0, 11)
-    rest, _ = steps(loaded, state, 0, 9)
-    assert begun + rest == whole
+    begun, state = steps(saved, None, 0, stopped)
+    rest, _ = steps(loaded, state, 0, 20 - stopped)
+    assert begun + rest == whole and (stopped < 11 or state["epoch"] >= 1)
 
 
 def test_megatron_457_weights_change_and_no_sample_is_lost_or_doubled(two):

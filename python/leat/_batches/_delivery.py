@@ -169,4 +169,6 @@ def _rows(value: Any, rows: Any) -> Any:
     numbers = rows.numbers_in(values)
     if rows.is_ragged:
         return numbers, offsets // rows.dtype.itemsize, None
+    if rows.shape is None and len({*np.diff(offsets).tolist()}) > 1:
+        raise InvalidArgument("samples of a batch have unequal numbers of values, and their dataset says that all have one")
     return numbers.reshape(len(offsets) - 1, *((-1,) if rows.shape is None else rows.shape))

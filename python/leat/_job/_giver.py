@@ -64,6 +64,9 @@ class Giver:
         """For siblings that have yet to come: key, descriptor, bytes."""
         self._takers: dict[int, _Taker] = {}
         self._known: int | None = None  # Siblings that come.
+        self._begun = 0
+        """Iterations: a batch that was looked at in one is not given in another."""
+        self._has_said = False
         self._is_active = False
         self._is_closed = False
         self._pid = os.getpid()
@@ -79,6 +82,7 @@ class Giver:
         iteration = self._opened.native.begin()
         with self._hand_over:
             self._given.clear()  # A state may have brought batches back.
+            self._begun += 1
         with self._changed:
             self._is_active = True
             self._changed.notify_all()
@@ -136,8 +140,9 @@ class Giver:
         self._given.append(key)
         try:
             fd, size = _shared_batch.make(fields)
-        except OSError:
-            return  # No memory or descriptors: siblings make this one.
+        except Exception as error:  # No memory or descriptors: siblings make this one, and training here goes on.
+            self._say_why_not(error)
+            return
         for taker in list(self._takers.values()):
             if not taker.give(key, fd, size, self._most_bytes):
                 self._leave(taker)
@@ -148,6 +153,14 @@ class Giver:
         else:
             os.close(fd)
             self._keep_nothing()
+
+    def _say_why_not(self, error: Exception) -> None:
+        if not self._has_said:
+            self._has_said = True
+            _log.warning(
+                "a batch cannot be shared with the other processes of this rank, which make it by themselves (%s: %s)",
+                type(error).__name__, error,
+            )  # fmt: skip
 
     def _keep_nothing(self) -> None:
         while self._kept:
@@ -170,7 +183,7 @@ class Giver:
     def _make(self) -> None:
         """Gives each batch as soon as it is there, which may be before training asks for it."""
         while not self._is_closed:
-            key = self._key() if self._is_active and self._is_wanted() else None
+            begun, key = self._begun, self._key() if self._is_active and self._is_wanted() else None
             if key is None or key in self._given:
                 with self._changed:
                     if not self._is_closed:
@@ -187,7 +200,7 @@ class Giver:
                 try:
                     with self._hand_over:
                         # Else training has taken it, and may write to it.
-                        if key == self._key():
+                        if begun == self._begun and key == self._key():
                             self._give(key, fields)
                 finally:
                     self._turn.release()

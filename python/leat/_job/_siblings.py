@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import inspect
 import json
 import logging
 import os
-import pickle
 import secrets
 import socket
 import time
 from collections.abc import Sequence
-from types import CodeType
 from typing import Any, Protocol
 
 from leat import _native
-from leat._job import _shared_batch
+from leat._job import _same_functions, _shared_batch
 from leat._job._agreement import JobStore
 from leat._job._giver import KEY_BYTES, Giver
 from leat._job._place import Place
@@ -37,12 +34,6 @@ _OPTIONS = (
     "ops", "fields", "ids", "collates", "on_error", "recorded_filters", "keeps_samples", "pad", "join", "hashes",
 )  # fmt: skip
 """The options that the bytes of a batch depend on, besides the order, which ranks compare anyway."""
-
-_ASKS = {
-    "environ", "getenv", "getpid", "get_rank", "get_local_rank", "get_node_local_rank", "get_coordinate", "current_device",
-}  # fmt: skip
-"""Names by which a function may learn which process it is in."""
-_PLAIN = (bool, int, float, complex, str, bytes, tuple, type(None))
 
 
 class Maker(Protocol):
@@ -207,33 +198,8 @@ def _words_of(opened: Opened, place: Place, ops: Sequence[Op]) -> tuple[str | No
     for op in ops:
         if isinstance(op, Python) and op.per == "sample":
             try:
-                functions.append((_function_in_words(op.function), op.global_rng))
+                functions.append((_same_functions.in_words(op.function), op.global_rng))
             except Exception as error:  # pickle raises what it likes.
                 return None, f"nobody can tell whether {op!r} is the same in all ({type(error).__name__}: {error})"
     options = {name: opened.options.get(name) for name in _OPTIONS}
     return hashlib.sha256(repr((options, functions)).encode()).hexdigest(), ""
-
-
-def _function_in_words(function: Any) -> Any:
-    """Equal for functions that do the same, in all processes."""
-    if isinstance(function, functools.partial):
-        arguments = pickle.dumps((function.args, sorted(function.keywords.items())))
-        return "partial", _function_in_words(function.func), arguments
-    if inspect.isfunction(function):
-        cells = [cell.cell_contents for cell in function.__closure__ or ()]
-        if names := _ASKS & {*function.__code__.co_names}:
-            raise ValueError(f"it asks for {min(names)}, which may differ")
-        held = [_function_in_words(each) if inspect.isfunction(each) else pickle.dumps(each) for each in cells]
-        defaults = pickle.dumps((function.__defaults__, sorted((function.__kwdefaults__ or {}).items())))
-        world = function.__globals__
-        known = [(name, repr(world[name])) for name in function.__code__.co_names if isinstance(world.get(name, []), _PLAIN)]
-        code = _code_in_words(function.__code__)
-        return "function", function.__module__, function.__qualname__, code, held, defaults, known
-    if hasattr(function, "function") and hasattr(function, "name"):  # A Filter's.
-        return "filter", function.name, _function_in_words(function.function)
-    return "object", pickle.dumps(function)
-
-
-def _code_in_words(code: CodeType) -> Any:
-    constants = [_code_in_words(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts]
-    return code.co_code, code.co_names, constants

@@ -195,6 +195,8 @@ class Taker:
                 message, ancillary, _, _ = self._socket.recvmsg(1 + KEY_BYTES, _ROOM, socket.MSG_CMSG_CLOEXEC)
             except (TimeoutError, BlockingIOError, socket.timeout):
                 return
+            except ConnectionResetError:
+                continue  # It ended before it heard all; what it gave is still there.
             except OSError:
                 self._part()
                 return
@@ -226,6 +228,7 @@ def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
 def connected(name: str) -> socket.socket | None:
     """A connection to the socket of a giver; None if it is not there, or is another user's."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    made.settimeout(PATIENCE)  # It waits where too many wait already.
     try:
         made.connect("\0" + name)
         if is_own_user(made):

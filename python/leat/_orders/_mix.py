@@ -11,7 +11,7 @@ import numpy as np
 
 from leat import _native
 from leat._arguments import checks_names
-from leat._dataset import Dataset, say_if_merged
+from leat._dataset import Dataset, fields_in_words, say_if_merged
 from leat._recipe import Recipe, options_said
 from leat.errors import InvalidArgument
 
@@ -221,6 +221,8 @@ def mix(
         weights=[part.weight for part in parts] if has_weights else None,
         names=[part.name for part in parts],
     )
+    if not any(part.weight > 0 for part in parts):
+        raise InvalidArgument("mix: no source has a weight above 0, so that no sample comes; give one to a source")
     order = {
         "stop": stop,
         "composition": composition,
@@ -332,8 +334,8 @@ def _joined(parts: list[Source], order: dict[str, Any], said: dict[str, Any]) ->
             )
         if dict(part.dataset.fields) != dict(first.dataset.fields) or part.dataset._dtypes != first.dataset._dtypes:
             raise InvalidArgument(
-                f"source {part.name!r} has the fields {_fields(part.dataset)}, and {first.name!r} has "
-                f"{_fields(first.dataset)}: a batch has samples of all sources, so names and kinds have to agree; "
+                f"source {part.name!r} has the fields {fields_in_words(part.dataset)}, and {first.name!r} has "
+                f"{fields_in_words(first.dataset)}: a batch has samples of all sources, so names, kinds and shapes have to agree; "
                 "fields= and columns= of from_manifest name the fields of a table"
             )
     _say_if_twice(parts)
@@ -378,13 +380,6 @@ def _groups_of_same_data(parts: Sequence[Source]) -> list[list[str]]:
                 known.setdefault(versions, same)
             groups.setdefault((digest, same), []).append(part.name)
     return [names for names in groups.values() if len(names) > 1]
-
-
-def _fields(dataset: Dataset) -> str:
-    dtypes = dataset._dtypes
-    return "(" + ", ".join(
-        f"{name}: {dtypes[name].dtype.name if name in dtypes else kind}" for name, kind in dataset.fields.items()
-    ) + ")"  # fmt: skip
 
 
 def _is_number(value: Any) -> bool:
