@@ -12,7 +12,7 @@ namespace {
 
 /// A rank says that its training waits only after a moment: then others read
 /// headers alone, and the bytes once more.
-constexpr Nanoseconds kPatience = std::chrono::seconds(1);
+constexpr Nanoseconds kAskAfter = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -93,7 +93,7 @@ Result<ScannedShard> JobShards::take_theirs(std::size_t shard,
       case JobScan::Sight::kComing:
         break;
     }
-    if (clock.now() - begin > kPatience) job_.ask_for(shard);
+    if (clock.now() - begin > kAskAfter) job_.ask_for(shard);
     MutexLock lock(mutex_);
     changed_.wait_for(lock, stop, job_.pause(looks), [] { return false; });
   }

@@ -27,8 +27,8 @@ ReadAheadOptions read_ahead_options(const UnindexedShards& shards,
   if (JobScan* const job = shards.job.get(); job != nullptr) {
     options.is_awaited = [job] { return job->is_awaited(); };
     options.skips = [job](std::size_t shard) { return !job->is_ours(shard); };
-    options.first_in_flight = std::max<std::size_t>(
-        1, stream.window_blocks / job->rank().world_size);
+    options.first_in_flight =
+        std::max<std::size_t>(1, stream.window_blocks / job->rank().world_size);
   }
   for (ObjectInfo& object : options.objects) {
     object.key = key_in_store(prefix, object.key);

@@ -201,7 +201,8 @@ Result<LoaderSource> Opening::list_in_job(std::unique_ptr<JobScan> job,
     return LoaderSource(std::move(shards));
   }
   Result<LoaderSource> source = list();
-  auto* const shards = source ? std::get_if<UnindexedShards>(&*source) : nullptr;
+  auto* const shards =
+      source ? std::get_if<UnindexedShards>(&*source) : nullptr;
   job->tell_listing(shards == nullptr ? nullptr : &shards->objects);
   if (shards != nullptr) shards->job = std::move(job);
   return source;
@@ -229,9 +230,8 @@ Result<LoaderSource> open_for_loader(std::string_view url,
   if (!launch) return opening.open_dataset(options);
   // Begun in any case, so that the others know of a rank that has a catalogue.
   std::unique_ptr<JobScan> job =
-      launch->rank.world_size == 1
-          ? nullptr
-          : job_scan_of(url, options, loader, *launch);
+      launch->rank.world_size == 1 ? nullptr
+                                   : job_scan_of(url, options, loader, *launch);
   LEAT_TRY(opening.opened, open_store(url, store, env, opening.counted.get()));
   const OpenedStore& opened = opening.opened;
   LEAT_TRY(FoundCatalogue found,

@@ -48,8 +48,7 @@ class ScanBoard {
   virtual Result<bool> claim(const std::string& name,
                              std::string_view text) = 0;
   /// Writes bytes; false if they are too many. Errors: as claim()
-  virtual Result<bool> put(const std::string& name,
-                           std::string_view bytes) = 0;
+  virtual Result<bool> put(const std::string& name, std::string_view bytes) = 0;
   /// The bytes of put(); nullopt while there are none. Does not wait.
   /// Errors: as claim(); kCorrupt
   virtual Result<std::optional<std::string>> get(const std::string& name) = 0;
@@ -71,7 +70,7 @@ struct JobScanTimes {
 };
 
 /// One opening of shards by this rank, among all ranks of its job. Rank r of W
-/// scans every W-th shard from shard r on. Where a rank dies, leaves or cannot
+/// scans every W-th shard from shard r on. If a rank dies, leaves or cannot
 /// be reached, each of the others scans its shards for itself: no rank waits
 /// for one that is gone, and what is found is the same whoever finds it.
 ///
@@ -106,7 +105,7 @@ class JobScan {
 
   /// This rank scans that shard now. REQUIRES: is_ours(shard).
   void begin_shard(std::size_t shard) { shard_ = shard; }
-  /// What was found in it. REQUIRES: is_ours(shard).
+  /// Tells the others what was found in it. REQUIRES: is_ours(shard).
   void tell(std::size_t shard, const ScannedShard& scanned);
   void tell(std::size_t shard, const Error& error);
 
@@ -115,7 +114,7 @@ class JobScan {
     kComing,  ///< Not yet.
     kLeft     ///< It will not come: this rank scans it for itself.
   };
-  /// What another rank found. Returns at once. REQUIRES: !is_ours(shard).
+  /// Looks for what another rank found. Returns at once. REQUIRES: !is_ours(shard).
   Sight look_at(std::size_t shard, ScanEntry& entry);
   /// How long to wait between two looks, of which this is the n-th in vain.
   Nanoseconds pause(std::size_t looks) const;
@@ -128,7 +127,7 @@ class JobScan {
   bool is_awaited();
 
  private:
-  /// What is known of another rank.
+  /// Everything known of another rank.
   struct Other {
     std::string beat;
     TimePoint beat_at;    ///< When it changed last.

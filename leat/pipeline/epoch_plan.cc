@@ -44,9 +44,9 @@ std::vector<std::uint64_t> EpochPlan::positions_of(std::uint64_t step,
     return positions_at_home(steps_, step, order_, context_.first_sample);
   }
   if (context_.homes != nullptr) {
-    return positions_at_homes(
-        steps_, step, order_,
-        [this](SampleId sample) { return context_.homes->of(sample); });
+    return positions_at_homes(steps_, step, order_, [this](SampleId sample) {
+      return context_.homes->of(sample);
+    });
   }
   if (ready_first_) return ready_first_->next_step(is_cached, is_coming);
   std::vector<std::uint64_t> positions;

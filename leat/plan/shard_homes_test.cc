@@ -64,25 +64,21 @@ TEST(ShardHomesTest, APartHasTheHomesOfTheWhole) {
 // has too many of for their rank.
 TEST(ShardHomesTest, MostSamplesOfAStepAreDealtToTheRankOfTheirShard) {
   constexpr std::uint32_t kRanks = 8;
-  const Catalogue catalogue =
-      shards_of(std::vector<std::uint64_t>(16, 512));
+  const Catalogue catalogue = shards_of(std::vector<std::uint64_t>(16, 512));
   const auto blocks = pieces_of_all(catalogue);
   const ShardHomes homes(catalogue, blocks, 0, kRanks);
-  const EpochOrder order(catalogue.samples(),
-                         {.shuffle = Shuffle::kStream,
-                          .seed = 1,
-                          .window_blocks = 1 << 20},
-                         blocks, 0);
+  const EpochOrder order(
+      catalogue.samples(),
+      {.shuffle = Shuffle::kStream, .seed = 1, .window_blocks = 1 << 20},
+      blocks, 0);
   std::uint64_t at_home = 0;
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
     const Steps steps = *Steps::make({.samples = catalogue.samples(),
                                       .global_batch = 32 * kRanks,
                                       .rank = {rank, kRanks}});
     for (std::uint64_t k = 0; k < steps.count(); ++k) {
-      const auto mine =
-          positions_at_homes(steps, k, order, [&](SampleId sample) {
-            return homes.of(sample);
-          });
+      const auto mine = positions_at_homes(
+          steps, k, order, [&](SampleId sample) { return homes.of(sample); });
       EXPECT_EQ(mine.size(), 32u);
       for (const std::uint64_t p : mine) {
         at_home += homes.of(order.at(p)) == rank ? 1 : 0;

@@ -39,9 +39,8 @@ class PythonScanBoard final : public ScanBoard {
   }
 
   Result<bool> claim(const std::string& name, std::string_view text) override {
-    return ask<bool>([&] {
-      return board_.attr("claim")(name, text).template cast<bool>();
-    });
+    return ask<bool>(
+        [&] { return board_.attr("claim")(name, text).template cast<bool>(); });
   }
 
   Result<bool> put(const std::string& name, std::string_view bytes) override {

@@ -19,8 +19,8 @@ import leat
 from leat._job import _scan_board
 from small_datasets import make_shards
 
-OPTIONS = {"global_batch_size": 64, "drop_last": "join", "ids": True, "shuffle": leat.Shuffle("stream", 16), "batch": "dict",
-           "output": "numpy", "seed": 3, "epochs": 1, "memory": "64MiB"}  # fmt: skip
+OPTIONS = {"global_batch_size": 64, "drop_last": "join", "ids": True, "shuffle": leat.Shuffle("stream", 16),
+           "batch": "dict", "output": "numpy", "seed": 3, "epochs": 1, "memory": "64MiB"}  # fmt: skip
 SHARDS, SAMPLES = 8, 128
 
 
@@ -145,13 +145,14 @@ def test_ranks_that_share_a_store_read_each_byte_once(shards, whole, serve, tmp_
     served = serve(shards)
     stored = sum(path.stat().st_size for path in shards.glob("*.tar"))
     monkeypatch.setenv("AWS_ENDPOINT_URL", served.bucket.url)
-    job = Job(monkeypatch, served.url, ranks, tmp_path, storage_options={"no_sign_request": True}, global_batch_size=256)
+    options = {"storage_options": {"no_sign_request": True}, "global_batch_size": 256}
+    job = Job(monkeypatch, served.url, ranks, tmp_path, **options)
     said = job.run()
 
     counters = served.counters()
     assert [rank["error"] for rank in said] == [None] * ranks
     assert all("first epoch indexes" in rank["repr"] for rank in said)
-    assert steps_of(said) == [sorted(sum(whole[0][4 * step : 4 * step + 4], [])) for step in range(len(whole[0]) // 4)]
+    assert steps_of(said) == [sorted(sum(whole[0][i : i + 4], [])) for i in range(0, len(whole[0]), 4)]
     assert content_of(said) == whole[1]
     assert job.store.scanned() == list(range(SHARDS))
     assert counters["list"] == 1
@@ -225,7 +226,8 @@ def test_a_damaged_shard_fails_all_ranks_where_it_lies(tmp_path, monkeypatch):
     cut = folder / "006.tar"
     cut.write_bytes(cut.read_bytes()[: 50_000 * 7])
 
-    said = Job(monkeypatch, folder, 4, tmp_path / "a", shuffle=leat.Shuffle("stream", 1), global_batch_size=24).run()
+    options = {"shuffle": leat.Shuffle("stream", 1), "global_batch_size": 24}
+    said = Job(monkeypatch, folder, 4, tmp_path / "a", **options).run()
 
     for rank in said:
         assert isinstance(rank["error"], leat.Corrupt) and "006.tar" in str(rank["error"])
@@ -276,9 +278,11 @@ def test_messages_that_are_cut_short_are_corrupt():
 
 TORCH = """
 import json, os, sys, torch.distributed, leat
-torch.distributed.init_process_group("gloo", init_method="file://" + sys.argv[2], rank=int(os.environ["RANK"]), world_size=2)
-with leat.Loader(sys.argv[1], shuffle=leat.Shuffle("stream", 16), global_batch_size=64, ids=True, batch="dict", output="numpy",
-                 drop_last="join", seed=3, epochs=1, storage_options={"no_sign_request": True}) as loader:
+torch.distributed.init_process_group(
+    "gloo", init_method="file://" + sys.argv[2], rank=int(os.environ["RANK"]), world_size=2)
+with leat.Loader(sys.argv[1], shuffle=leat.Shuffle("stream", 16), global_batch_size=64, ids=True, batch="dict",
+                 output="numpy", drop_last="join", seed=3, epochs=1,
+                 storage_options={"no_sign_request": True}) as loader:
     torch.distributed.barrier()
     batches = [batch["index"].tolist() for batch in loader]
     torch.distributed.barrier()
@@ -293,8 +297,8 @@ def test_processes_that_torch_joins(shards, whole, serve, tmp_path, nodes):
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", TORCH, served.url, str(tmp_path / "store")],
-            env={**os.environ, "LEAT_CACHE_DIR": f"{tmp_path}/{rank * nodes // 2}", "RANK": str(rank), "WORLD_SIZE": "2",
-                 "LOCAL_RANK": str(rank % (2 // nodes)), "LOCAL_WORLD_SIZE": str(2 // nodes),
+            env={**os.environ, "LEAT_CACHE_DIR": f"{tmp_path}/{rank * nodes // 2}", "RANK": str(rank),
+                 "WORLD_SIZE": "2", "LOCAL_RANK": str(rank % (2 // nodes)), "LOCAL_WORLD_SIZE": str(2 // nodes),
                  "AWS_ENDPOINT_URL": served.bucket.url},
             stdout=subprocess.PIPE, text=True,
         )  # fmt: skip

@@ -117,7 +117,7 @@ TEST_F(ReadAheadStoreTest, ObjectsOfOthersAreNotReadAhead) {
   scan(3, "d", 0, 40);
   read("d", 0, 40);
   EXPECT_EQ(noting_->bytes(), 9 + 40u);
-  read("a", 5, 10);  // Of a shard that another rank scans.
+  read("a", 5, 10);  // Another rank scans it.
   EXPECT_EQ(noting_->bytes(), 9 + 40u + 10);
 }
 

@@ -1,4 +1,4 @@
-"""What the ranks of a job find in shards, for each other, over torch.distributed's store.
+"""The ranks of a job tell each other what they find in shards, over torch.distributed's store.
 
 The engine indexes shards that have no index while its first epoch reads them. With several ranks each scans
 shards of its own and tells the others what is in them (`leat/index/job_scan.h`). Here are the words that it
@@ -19,7 +19,8 @@ from leat._job._agreement import job_store
 from leat.errors import Corrupt, Unavailable
 
 MOST_BYTES = 6 << 20
-"""Of one message, compressed: torch's newer stores refuse more than 8 MiB. A shard of a few million members has as many."""
+"""The most bytes of a compressed message: torch's newer stores refuse more than 8 MiB. The members of a shard of a few million
+take as many."""
 _MOST_UNPACKED = 1 << 30
 _SECONDS_BETWEEN_BEATS = 1.0
 _FAILURES = (RuntimeError, ValueError, NotImplementedError, AttributeError)
@@ -96,7 +97,7 @@ class ScanBoard:
         return True
 
     def get(self, name: str) -> bytes | None:
-        """What `put` wrote; None while nothing is there. Does not wait."""
+        """The bytes that `put` wrote; None while nothing is there. Does not wait."""
         packed = self._read(name)
         if packed is None:
             return None
@@ -110,7 +111,7 @@ class ScanBoard:
         return data
 
     def text(self, name: str) -> str | None:
-        """What `claim` or a beat wrote; None while nothing is there. Does not wait."""
+        """The text that `claim` or a beat wrote; None while nothing is there. Does not wait."""
         found = self._read(name)
         return None if found is None else found.decode(errors="replace")
 
