@@ -26,7 +26,9 @@ ReadAheadOptions read_ahead_options(const UnindexedShards& shards,
   }
   if (JobScan* const job = shards.job.get(); job != nullptr) {
     options.is_awaited = [job] { return job->is_awaited(); };
-    options.skips = [job](std::size_t shard) { return !job->is_ours(shard); };
+    for (std::size_t i = 0; i < options.objects.size(); ++i) {
+      options.is_skipped.push_back(!job->is_ours(i));
+    }
     options.first_in_flight =
         std::max<std::size_t>(1, stream.window_blocks / job->rank().world_size);
   }

@@ -194,7 +194,10 @@ Result<LoaderSource> Opening::list_in_job(std::unique_ptr<JobScan> job,
                                           const Launch& launch) const {
   using Who = JobScan::Listed::Who;
   LEAT_TRY(JobScan::Listed listed, job->take_listing(stop));
-  if (listed.who == Who::kNobody) return list_once(launch);
+  if (listed.who == Who::kNobody) {
+    job.reset();  // It leaves.
+    return list_once(launch);
+  }
   if (listed.who == Who::kOther) {
     UnindexedShards shards = unindexed(std::move(listed.objects));
     shards.job = std::move(job);

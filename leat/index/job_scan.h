@@ -114,7 +114,8 @@ class JobScan {
     kComing,  ///< Not yet.
     kLeft     ///< It will not come: this rank scans it for itself.
   };
-  /// Looks for what another rank found. Returns at once. REQUIRES: !is_ours(shard).
+  /// Looks for what another rank found. Returns at once. REQUIRES:
+  /// !is_ours(shard).
   Sight look_at(std::size_t shard, ScanEntry& entry);
   /// How long to wait between two looks, of which this is the n-th in vain.
   Nanoseconds pause(std::size_t looks) const;
@@ -144,7 +145,7 @@ class JobScan {
   const std::shared_ptr<ScanBoard> board_;
   const JobScanTimes times_;
   const Rank rank_;
-  const SteadyClock clock_;
+  const SteadyClock clock_ = {};
   const TimePoint opened_at_;
   const std::string opening_;
   std::atomic<bool> is_lost_ = false;

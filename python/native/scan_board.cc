@@ -40,13 +40,13 @@ class PythonScanBoard final : public ScanBoard {
 
   Result<bool> claim(const std::string& name, std::string_view text) override {
     return ask<bool>(
-        [&] { return board_.attr("claim")(name, text).template cast<bool>(); });
+        [&] { return board_.attr("claim")(name, text).cast<bool>(); });
   }
 
   Result<bool> put(const std::string& name, std::string_view bytes) override {
     return ask<bool>([&] {
       return board_.attr("put")(name, py::bytes(bytes.data(), bytes.size()))
-          .template cast<bool>();
+          .cast<bool>();
     });
   }
 

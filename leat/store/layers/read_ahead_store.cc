@@ -64,9 +64,10 @@ bool ReadAheadStore::has_memory() const {
 
 /// Goes past the ends of objects, which may be empty, and past those of others.
 void ReadAheadStore::pass_by_empty() {
+  const std::vector<bool>& skipped = options_.is_skipped;
   while (
       next_.object < options_.objects.size() &&
-      ((options_.skips && options_.skips(next_.object)) ||
+      ((!skipped.empty() && skipped[next_.object]) ||
        begin_of(next_).offset >= options_.objects[next_.object].size_bytes)) {
     next_ = {next_.object + 1, 0};
   }

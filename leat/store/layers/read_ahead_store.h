@@ -36,8 +36,9 @@ struct ReadAheadOptions {
   /// Chunks in flight at first; later as many as have arrived, so that the
   /// first ones do not share the network with all others. At least 1.
   std::size_t first_in_flight = 16;
-  /// Objects that are not read ahead: others scan them. May be empty.
-  std::function<bool(std::size_t object)> skips = {};
+  /// Whether each object is not read ahead, since others scan it. Empty: all
+  /// are.
+  std::vector<bool> is_skipped = {};
   /// Called now and then while scan() waits for memory: true if others wait for
   /// its findings. Then scan() continues as after hurry(). May be empty; its
   /// captures must outlive the last scan().

@@ -108,7 +108,7 @@ class ReadAheadStoreTest : public ::testing::Test {
 
 TEST_F(ReadAheadStoreTest, ObjectsOfOthersAreNotReadAhead) {
   ReadAheadOptions with = options(1000);
-  with.skips = [](std::size_t object) { return object == 0; };
+  with.is_skipped = {true, false, false, false};
   auto noting = std::make_unique<NotingStore>();
   noting_ = noting.get();
   ahead_.emplace(std::move(noting), std::move(with));

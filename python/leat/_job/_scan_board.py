@@ -19,8 +19,8 @@ from leat._job._agreement import job_store
 from leat.errors import Corrupt, Unavailable
 
 MOST_BYTES = 6 << 20
-"""The most bytes of a compressed message: torch's newer stores refuse more than 8 MiB. The members of a shard of a few million
-take as many."""
+"""The most bytes of a compressed message: torch's newer stores refuse more than 8 MiB. The members of a shard of a few
+million take as many."""
 _MOST_UNPACKED = 1 << 30
 _SECONDS_BETWEEN_BEATS = 1.0
 _FAILURES = (RuntimeError, ValueError, NotImplementedError, AttributeError)
