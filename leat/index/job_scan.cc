@@ -149,13 +149,15 @@ JobScan::Sight JobScan::look_at(std::size_t shard, ScanEntry& entry) {
   if (letter == kShardLetter) {
     auto scanned = unpack_shard(behind_letter(text));
     if (!scanned) return Sight::kLeft;
-    entry = {.kind = ScanEntry::Kind::kShard, .shard = *std::move(scanned)};
+    entry.kind = ScanEntry::Kind::kShard;
+    entry.shard = *std::move(scanned);
     return Sight::kThere;
   }
   if (letter == kFailureLetter) {
     auto error = unpack_failure(behind_letter(text));
     if (!error) return Sight::kLeft;
-    entry = {.kind = ScanEntry::Kind::kFailed, .error = *std::move(error)};
+    entry.kind = ScanEntry::Kind::kFailed;
+    entry.error = *std::move(error);
     return Sight::kThere;
   }
   return Sight::kLeft;
