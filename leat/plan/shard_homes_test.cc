@@ -23,7 +23,7 @@ Catalogue shards_of(const std::vector<std::uint64_t>& samples) {
       writer.add_field({.name = "bin", .kind = FieldKind::kBytes});
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const ObjectIndex object = writer.add_object(
-        {.key = std::to_string(i) + ".tar", .size_bytes = 1'000'000});
+        {.key = std::to_string(i) + ".tar", .size_bytes = 2'000'000});
     for (std::uint64_t k = 0; k < samples[i]; ++k) {
       writer.add_sample(std::to_string(i) + "_" + std::to_string(k));
       writer.set_range(field, {object, 512 + k * 2 * kMember, kMember});
