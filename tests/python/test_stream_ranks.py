@@ -289,7 +289,8 @@ def test_a_state_of_the_first_epoch_goes_on_exactly(small, tmp_path, has_catalog
     with Job(small, tmp_path / ("b" if has_catalogue else "c"), 3) as job:
         rest = job.run(state=state)
 
-    assert whole == steps_of(ranks) + steps_of(rest)
+    # Three ranks divide a step otherwise than two.
+    assert [sorted(step) for step in whole] == [sorted(step) for step in steps_of(ranks) + steps_of(rest)]
 
 
 # --- with a cache, and with a locality --------------------------------------
