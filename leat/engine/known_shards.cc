@@ -111,6 +111,7 @@ Result<StreamPart> KnownShards::make_part(std::uint64_t block,
   }
   StreamPart made{.first_sample = known_[first].first_sample,
                   .first_block = known_[first].first_block,
+                  .first_shard = first,
                   .end = end - known_[first].first_sample};
   LEAT_TRY(made.catalogue, std::move(part).open());
   return made;

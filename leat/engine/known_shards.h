@@ -20,6 +20,7 @@ struct StreamPart {
   /// The number of samples of the dataset before the part.
   std::uint64_t first_sample = 0;
   std::uint64_t first_block = 0;
+  std::uint64_t first_shard = 0;  ///< The same of shards.
   /// The end of its samples whose place in the order is known.
   std::uint64_t end = 0;
   /// It reaches the end of the dataset, and of the epoch.

@@ -122,4 +122,13 @@ struct LoaderOptions {
   TuneOptions tune;
 };
 
+/// Whether ranks deal the samples of a stream by their shards (ShardHomes),
+/// whatever there is at its place. A record of a cache is a whole piece, which
+/// ranks share otherwise.
+inline bool may_deal_by_shard(const LoaderOptions& options) {
+  return options.shuffle == ShuffleChoice::kStream && !options.cache &&
+         options.weights == nullptr && !options.is_given && !options.mix &&
+         options.locality == Locality::kNone && !options.fetch_ahead;
+}
+
 }  // namespace leat

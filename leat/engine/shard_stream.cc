@@ -5,6 +5,7 @@
 
 #include "leat/engine/shard_stream.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "leat/base/errors.h"
@@ -22,6 +23,14 @@ ReadAheadOptions read_ahead_options(const UnindexedShards& shards,
                            .first_in_flight = stream.window_blocks};
   if (shards.log != nullptr) {
     options.is_awaited = [log = shards.log.get()] { return log->is_awaited(); };
+  }
+  if (JobScan* const job = shards.job.get(); job != nullptr) {
+    options.is_awaited = [job] { return job->is_awaited(); };
+    for (std::size_t i = 0; i < options.objects.size(); ++i) {
+      options.is_skipped.push_back(!job->is_ours(i));
+    }
+    options.first_in_flight =
+        std::max<std::size_t>(1, stream.window_blocks / job->rank().world_size);
   }
   for (ObjectInfo& object : options.objects) {
     object.key = key_in_store(prefix, object.key);
@@ -86,8 +95,11 @@ Result<std::optional<StreamPart>> ShardStream::take(
   // Reading in a window releases those before it, except for the next part's
   // first.
   if (part) ahead_.set_marks(known_.places_of_windows(block, next));
-  ahead_.hurry(!part);
-  if (part && shards_.log != nullptr) shards_.log->say_awaited(false);
+  // Others may be late with theirs: that is no reason to read ours twice.
+  const bool waits_for_us =
+      shards_.job == nullptr || shards_.job->is_ours(known_.size());
+  ahead_.hurry(!part && waits_for_us);
+  if (part) say_waiting(false);
   return part;
 }
 
@@ -123,10 +135,15 @@ Result<std::shared_ptr<const Catalogue>> ShardStream::catalogue() const {
   return catalogue_;
 }
 
+void ShardStream::say_waiting(bool is_waiting) const {
+  if (shards_.log != nullptr) shards_.log->say_awaited(is_waiting);
+  if (shards_.job != nullptr) shards_.job->say_waiting(is_waiting);
+}
+
 void ShardStream::wait_within(Nanoseconds timeout) {
   // The scanning process may be waiting for memory that only its own user can
   // free.
-  if (shards_.log != nullptr) shards_.log->say_awaited(true);
+  say_waiting(true);
   MutexLock lock(mutex_);
   changed_.wait_for(lock, timeout, [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
     return has_news_;

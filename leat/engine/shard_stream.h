@@ -12,6 +12,7 @@
 #include "leat/base/mutex.h"
 #include "leat/engine/known_shards.h"
 #include "leat/engine/unindexed.h"
+#include "leat/index/scan_all.h"
 #include "leat/index/shard_catalogue.h"
 #include "leat/store/layers/read_ahead_store.h"
 
@@ -35,7 +36,9 @@ ReadAheadOptions read_ahead_options(const UnindexedShards& shards,
 /// docs/design/0005, 0009 and, for several ranks, 0011.
 ///
 /// If another process of this node scans, it takes that process's findings from
-/// the log, and takes over if that process dies or leaves.
+/// the log, and takes over if that process dies or leaves. If the ranks of the
+/// job scan together, it scans the shards of this rank and takes the findings
+/// of the others (index/job_scan.h).
 ///
 /// Threads: any; take() and take_rest() one at a time. Lifetime: `ahead` must
 /// outlive it, made with read_ahead_options() of the same.
@@ -89,11 +92,17 @@ class ShardStream {
   Result<void> check_listing(const std::stop_token& stop);
   Result<void> add_all_known();
   Result<void> scan_shards(const std::stop_token& stop);
+  Result<void> scan_in_job(const std::stop_token& stop);
+  Result<void> scan_ours(const TakeShard& take, const std::stop_token& stop);
+  Result<ScannedShard> scan_ahead(std::size_t shard,
+                                  const std::stop_token& stop);
+  bool wants_parts() const;
   Result<void> scan_rest(const std::stop_token& stop);
   Result<void> add(std::size_t shard, const ScannedShard& scanned);
   void write_down(const ScannedShard& scanned);
   Result<void> add_known(std::size_t shard, ScannedShard scanned);
   std::size_t known_shards() const;
+  void say_waiting(bool is_waiting) const;
   bool wait(const std::stop_token& stop);
   Result<void> check_fields(std::size_t shard) LEAT_REQUIRES(mutex_);
   void tell() LEAT_REQUIRES(mutex_);

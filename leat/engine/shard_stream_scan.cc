@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "leat/base/errors.h"
+#include "leat/engine/job_shards.h"
 #include "leat/engine/shard_stream.h"
 #include "leat/index/listing.h"
 #include "leat/index/open_catalogue.h"
@@ -57,7 +58,7 @@ Result<std::shared_ptr<const Catalogue>> ShardStream::finish(
     if (made != nullptr) return made;
   }
   LEAT_TRY_VOID(add_all_known());
-  LEAT_TRY_VOID(scan_shards(stop));
+  LEAT_TRY_VOID(shards_.job == nullptr ? scan_shards(stop) : scan_in_job(stop));
   LEAT_TRY(BuiltCatalogue built,
            std::move(*all_).finish(inner_, prefix_, shards_.objects, stop));
   LEAT_TRY(const OpenedCatalogue kept,
@@ -137,22 +138,69 @@ Result<void> ShardStream::add_all_known() {
 
 Result<void> ShardStream::scan_shards(const std::stop_token& stop) {
   for (std::size_t i = known_shards(); i < to_scan_.size(); ++i) {
-    {
-      const MutexLock lock(mutex_);
-      if (!wants_parts_) break;
-    }
-    LEAT_TRY(ScannedShard scanned,
-             scan_shard(
-                 inner_, in_store(prefix_, to_scan_[i]),
-                 [&](std::uint64_t offset, std::span<std::byte> into) {
-                   return ahead_.scan({i, offset}, into, stop);
-                 },
-                 stop));
+    if (!wants_parts()) break;
+    LEAT_TRY(ScannedShard scanned, scan_ahead(i, stop));
     LEAT_TRY_VOID(add(i, scanned));
     write_down(scanned);
     LEAT_TRY_VOID(add_known(i, std::move(scanned)));
   }
   return scan_rest(stop);
+}
+
+bool ShardStream::wants_parts() const {
+  const MutexLock lock(mutex_);
+  return wants_parts_;
+}
+
+/// Scans a shard in what is read ahead of it.
+Result<ScannedShard> ShardStream::scan_ahead(std::size_t shard,
+                                             const std::stop_token& stop) {
+  return scan_shard(
+      inner_, in_store(prefix_, to_scan_[shard]),
+      [&](std::uint64_t offset, std::span<std::byte> into) {
+        return ahead_.scan({shard, offset}, into, stop);
+      },
+      stop);
+}
+
+/// Scans the shards of this rank, and takes those of the others from the job.
+Result<void> ShardStream::scan_in_job(const std::stop_token& stop) {
+  JobShards shards(
+      *shards_.job,
+      [this](const TakeShard& take, const std::stop_token& ended) {
+        return scan_ours(take, ended);
+      },
+      [this](std::size_t shard, const std::stop_token& ended) {
+        return scan_shard(inner_, in_store(prefix_, to_scan_[shard]), ended);
+      });
+  for (std::size_t i = known_shards(); i < to_scan_.size(); ++i) {
+    LEAT_TRY(ScannedShard scanned, shards.take(i, stop));
+    LEAT_TRY_VOID(add(i, scanned));
+    LEAT_TRY_VOID(add_known(i, std::move(scanned)));
+  }
+  return {};
+}
+
+Result<void> ShardStream::scan_ours(const TakeShard& take,
+                                    const std::stop_token& stop) {
+  const Rank rank = shards_.job->rank();
+  std::size_t i = rank.rank;
+  for (; i < to_scan_.size() && wants_parts(); i += rank.world_size) {
+    LEAT_TRY(ScannedShard scanned, scan_ahead(i, stop));
+    LEAT_TRY_VOID(take(i, std::move(scanned)));
+    // Training waited for this one, perhaps; it will say if it does again.
+    ahead_.hurry(false);
+  }
+  if (i >= to_scan_.size()) return {};
+  std::vector<ShardToScan> rest;
+  const std::size_t first = i;
+  for (; i < to_scan_.size(); i += rank.world_size) rest.push_back(to_scan_[i]);
+  return scan_all(
+      inner_, prefix_, rest, shards_.catalogue_options.index.threads,
+      [&](std::size_t index, ScannedShard scanned) {
+        return take(first + index * rank.world_size, std::move(scanned));
+      },
+      stop);
 }
 
 /// Reads headers alone, of many shards in parallel.

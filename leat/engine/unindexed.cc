@@ -71,7 +71,8 @@ struct Opening {
             .catalogue_options = options,
             .objects = std::move(objects),
             .opening = counted,
-            .log = nullptr};
+            .log = nullptr,
+            .job = nullptr};
   }
 
   /// The log in which the ranks of this node share their findings; nullopt if
@@ -82,7 +83,22 @@ struct Opening {
   Result<LoaderSource> list() const;
   /// Lists once for all ranks of this node.
   Result<LoaderSource> list_once(const Launch& launch) const;
+  /// Lists once for all ranks of the job, which then scan together.
+  Result<LoaderSource> list_in_job(std::unique_ptr<JobScan> job,
+                                   const Launch& launch) const;
 };
+
+/// Null unless all ranks share a board and deal samples by their shards.
+std::unique_ptr<JobScan> job_scan_of(std::string_view url,
+                                     const CatalogueOptions& options,
+                                     const LoaderOptions& loader,
+                                     const Launch& launch) {
+  if (options.scans == nullptr || options.scans->rank() != launch.rank ||
+      !may_deal_by_shard(loader) || loader.process) {
+    return nullptr;
+  }
+  return std::make_unique<JobScan>(options.scans, url);
+}
 
 std::optional<std::string> Opening::log_path() const {
   auto path = kept_catalogue_path(opened.identity, options.index.classes, env);
@@ -174,6 +190,27 @@ Result<LoaderSource> Opening::list_once(const Launch& launch) const {
   return source;
 }
 
+Result<LoaderSource> Opening::list_in_job(std::unique_ptr<JobScan> job,
+                                          const Launch& launch) const {
+  using Who = JobScan::Listed::Who;
+  LEAT_TRY(JobScan::Listed listed, job->take_listing(stop));
+  if (listed.who == Who::kNobody) {
+    job.reset();  // It leaves.
+    return list_once(launch);
+  }
+  if (listed.who == Who::kOther) {
+    UnindexedShards shards = unindexed(std::move(listed.objects));
+    shards.job = std::move(job);
+    return LoaderSource(std::move(shards));
+  }
+  Result<LoaderSource> source = list();
+  auto* const shards =
+      source ? std::get_if<UnindexedShards>(&*source) : nullptr;
+  job->tell_listing(shards == nullptr ? nullptr : &shards->objects);
+  if (shards != nullptr) shards->job = std::move(job);
+  return source;
+}
+
 }  // namespace
 
 Result<LoaderSource> open_for_loader(std::string_view url,
@@ -194,6 +231,10 @@ Result<LoaderSource> open_for_loader(std::string_view url,
                   .stop = stop};
   const std::optional<Launch> launch = launch_of_stream(loader, env);
   if (!launch) return opening.open_dataset(options);
+  // Begun in any case, so that the others know of a rank that has a catalogue.
+  std::unique_ptr<JobScan> job =
+      launch->rank.world_size == 1 ? nullptr
+                                   : job_scan_of(url, options, loader, *launch);
   LEAT_TRY(opening.opened, open_store(url, store, env, opening.counted.get()));
   const OpenedStore& opened = opening.opened;
   LEAT_TRY(FoundCatalogue found,
@@ -208,8 +249,9 @@ Result<LoaderSource> open_for_loader(std::string_view url,
   }
   if (!opened.store->traits().can_list) return opening.open_dataset(options);
   opening.outdated = std::move(found.outdated);
-  return launch->rank.world_size == 1 ? opening.list()
-                                      : opening.list_once(*launch);
+  if (launch->rank.world_size == 1) return opening.list();
+  return job != nullptr ? opening.list_in_job(std::move(job), *launch)
+                        : opening.list_once(*launch);
 }
 
 Hash128 listing_digest(const SortedObjects& objects) {

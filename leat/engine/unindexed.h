@@ -11,6 +11,7 @@
 #include "leat/engine/dataset.h"
 #include "leat/engine/loader_options.h"
 #include "leat/index/companions.h"
+#include "leat/index/job_scan.h"
 #include "leat/index/scan_log.h"
 
 namespace leat {
@@ -25,6 +26,9 @@ struct UnindexedShards {
   /// With several ranks: the log in which one of them writes its findings for
   /// the others on its node. Null: this process does all the scanning itself.
   std::unique_ptr<ScanLog> log;
+  /// With several ranks that share a board: each scans shards of its own. Null:
+  /// see `log`. At most one of the two is there.
+  std::unique_ptr<JobScan> job;
 };
 
 /// The data that a loader is made from.
@@ -37,6 +41,8 @@ using LoaderSource = std::variant<Dataset, UnindexedShards>;
 ///
 /// With several ranks, the first to come on each node, where local rank 0 has a
 /// head start, lists and scans for all; the others wait until it has listed.
+/// With `options.scans`, the first to come in the job lists for all, and each
+/// rank scans shards of its own.
 ///
 /// Errors: as open_dataset()
 Result<LoaderSource> open_for_loader(std::string_view url,

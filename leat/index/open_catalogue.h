@@ -21,6 +21,7 @@
 namespace leat {
 
 class ListingBoard;
+class ScanBoard;
 
 /// Makes the bytes of a catalogue. Blocks.
 using MakeCatalogue = std::function<Result<BuiltCatalogue>()>;
@@ -35,6 +36,8 @@ struct CatalogueOptions {
   MakeCatalogue make = {};
   /// The other nodes of the job, which then use one listing. May be null.
   std::shared_ptr<ListingBoard> job = {};
+  /// The ranks of the job, which index a stream's shards together. May be null.
+  std::shared_ptr<ScanBoard> scans = {};
 };
 
 /// The origin of a catalogue.

@@ -43,6 +43,11 @@ std::vector<std::uint64_t> EpochPlan::positions_of(std::uint64_t step,
   if (context_.locality == Locality::kSticky) {
     return positions_at_home(steps_, step, order_, context_.first_sample);
   }
+  if (context_.homes != nullptr) {
+    return positions_at_homes(steps_, step, order_, [this](SampleId sample) {
+      return context_.homes->of(sample);
+    });
+  }
   if (ready_first_) return ready_first_->next_step(is_cached, is_coming);
   std::vector<std::uint64_t> positions;
   if (dealing_ != nullptr) {

@@ -19,6 +19,7 @@
 #include "leat/pipeline/slot_pool.h"
 #include "leat/plan/dealing.h"
 #include "leat/plan/order.h"
+#include "leat/plan/shard_homes.h"
 #include "leat/plan/steps.h"
 #include "leat/runtime/executor.h"
 #include "leat/runtime/memory_budget.h"
@@ -115,6 +116,8 @@ struct RunContext {
 
   /// How the samples of a step are dealt to ranks.
   Locality locality = Locality::kNone;
+  /// The ranks that get the samples of each shard; null: see `locality`.
+  std::shared_ptr<const ShardHomes> homes = nullptr;
   /// The ranks that share the cache of this rank.
   RankRun readers = {};
 

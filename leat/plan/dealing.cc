@@ -46,6 +46,16 @@ std::vector<std::uint64_t> positions_at_home(const Steps& steps,
                                              std::uint64_t step,
                                              const EpochOrder& order,
                                              std::uint64_t first_sample) {
+  const std::uint32_t world_size = steps.rank().world_size;
+  return positions_at_homes(steps, step, order, [&](SampleId sample) {
+    return home_of({first_sample + sample.value}, world_size);
+  });
+}
+
+std::vector<std::uint64_t> positions_at_homes(const Steps& steps,
+                                              std::uint64_t step,
+                                              const EpochOrder& order,
+                                              const HomeOf& home_of) {
   const StepSlice all = steps.all_ranks(step);
   const Rank rank = steps.rank();
   const std::uint64_t share = all.size() / rank.world_size;
@@ -55,8 +65,7 @@ std::vector<std::uint64_t> positions_at_home(const Steps& steps,
   std::vector<std::uint64_t> left;
   mine.reserve(share);
   for (std::uint64_t p = all.begin; p < all.end; ++p) {
-    const std::uint32_t home =
-        home_of({first_sample + order.at(p).value}, rank.world_size);
+    const std::uint32_t home = home_of(order.at(p));
     if (dealt[home] == share) {
       left.push_back(p);
       continue;

@@ -1,6 +1,7 @@
 // Decides which positions of a step go to which rank.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,9 @@ Result<Locality> parse_locality(std::string_view name);
 /// number alone. REQUIRES: world_size > 0.
 std::uint32_t home_of(SampleId sample, std::uint32_t world_size);
 
+/// The home rank of a sample of an order.
+using HomeOf = std::function<std::uint32_t(SampleId)>;
+
 /// Deals a step's samples to their home ranks, as long as each rank gets as
 /// many as Steps says; the others fill up the ranks in order. Every step keeps
 /// its samples, and each goes to one rank. An incomplete last step is dealt as
@@ -58,5 +62,10 @@ std::vector<std::uint64_t> positions_at_home(const Steps& steps,
                                              std::uint64_t step,
                                              const EpochOrder& order,
                                              std::uint64_t first_sample = 0);
+/// The same with homes of another kind.
+std::vector<std::uint64_t> positions_at_homes(const Steps& steps,
+                                              std::uint64_t step,
+                                              const EpochOrder& order,
+                                              const HomeOf& home_of);
 
 }  // namespace leat

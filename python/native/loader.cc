@@ -19,6 +19,7 @@
 #include "interruptible.h"
 #include "leat/base/units.h"
 #include "leat/plan/cache_policy_kind.h"
+#include "scan_board.h"
 
 namespace py = pybind11;
 
@@ -318,10 +319,17 @@ std::unique_ptr<Loader> open_url(const std::string& url,
   const LoaderOptions options = options_of(given);
   CatalogueOptions catalogue;
   catalogue.refresh = value_or_raise(Refresh::parse(refresh));
+  catalogue.scans = scan_board();
   LoaderSource source = run_interruptibly([&](const std::stop_token& stop) {
     return open_for_loader(url, store, catalogue, options, process_env(), stop);
   });
-  return opened(Loader::open(std::move(source), options, process_env()));
+  // Its threads may need the GIL before an error ends them.
+  std::optional<Result<std::unique_ptr<Loader>>> loader;
+  {
+    const py::gil_scoped_release unlocked;
+    loader.emplace(Loader::open(std::move(source), options, process_env()));
+  }
+  return opened(*std::move(loader));
 }
 
 /// The fields of DealtSteps, in their order.

@@ -257,7 +257,7 @@ def test_ranks_without_a_launcher(small, fresh_cache):
         thread.join()
     with leat.Loader(leat.Dataset(small), **OPTIONS) as loader:
         whole = [batch["index"].tolist() for batch in loader]
-    assert [a + b for a, b in zip(*got, strict=True)] == whole
+    assert [sorted(a + b) for a, b in zip(*got, strict=True)] == [sorted(step) for step in whole]
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -289,7 +289,8 @@ def test_a_state_of_the_first_epoch_goes_on_exactly(small, tmp_path, has_catalog
     with Job(small, tmp_path / ("b" if has_catalogue else "c"), 3) as job:
         rest = job.run(state=state)
 
-    assert whole == steps_of(ranks) + steps_of(rest)
+    # Three ranks divide a step otherwise than two.
+    assert [sorted(step) for step in whole] == [sorted(step) for step in steps_of(ranks) + steps_of(rest)]
 
 
 # --- with a cache, and with a locality --------------------------------------
@@ -348,7 +349,8 @@ def test_dealing_needs_no_catalogue_first(small, tmp_path, locality, nodes):
     assert all(rank["length"] for rank in dealt)
     assert epochs_of(streamed) == epochs_of(dealt)
 
-    with Job(small, tmp_path / "b", 3, drop_last=True, epochs=3) as job:
+    # With a cache and no locality, ranks take runs of each step.
+    with Job(small, tmp_path / "b", 3, drop_last=True, epochs=3, tiers=THIRD) as job:
         runs = job.run(more=2)
     for epoch, (here, there) in enumerate(zip(zip(*epochs_of(dealt)), zip(*epochs_of(runs)))):
         steps = [[sorted(sum(parts, [])) for parts in zip(*ranks)] for ranks in (here, there)]

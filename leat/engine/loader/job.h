@@ -52,6 +52,11 @@ struct Job {
   /// Whether shards are read in pieces. Several ranks do that where each reads
   /// its own part of the line of pieces, or its own run of each step.
   bool reads_pieces(Layout layout) const;
+  /// Whether the ranks of a stream get the samples of shards of their own.
+  bool deals_by_shard(Layout layout) const {
+    return rank.world_size > 1 && layout == Layout::kShards &&
+           order.shuffle == Shuffle::kStream && may_deal_by_shard(options);
+  }
   /// With several ranks each gets its own file: "t.json", "t.rank3.json".
   std::string file_of_rank(const std::string& file) const;
   /// The same for each process, with its number.

@@ -259,4 +259,14 @@ RunContext context_over(const Job& job, Opened& opened, DecodedForm* decoded,
       .has_checksums = catalogue.has_checksums()};
 }
 
+std::shared_ptr<const ShardHomes> shard_homes_of(
+    const Job& job, const Catalogue& catalogue,
+    std::shared_ptr<const BlockMap> blocks, std::uint64_t first_shard) {
+  if (blocks == nullptr || !job.deals_by_shard(catalogue.layout())) {
+    return nullptr;
+  }
+  return std::make_shared<const ShardHomes>(catalogue, std::move(blocks),
+                                            first_shard, job.rank.world_size);
+}
+
 }  // namespace leat

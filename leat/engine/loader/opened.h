@@ -94,4 +94,10 @@ RunContext context_over(const Job& job, Opened& opened, DecodedForm* decoded,
                         std::shared_ptr<const BlockMap> blocks,
                         MemoryBudget& budget);
 
+/// The homes of a stream's samples, if ranks deal them by shard; else null.
+/// `first_shard` is the number of the catalogue's first shard in the dataset.
+std::shared_ptr<const ShardHomes> shard_homes_of(
+    const Job& job, const Catalogue& catalogue,
+    std::shared_ptr<const BlockMap> blocks, std::uint64_t first_shard);
+
 }  // namespace leat

@@ -39,6 +39,8 @@ void Runs::begin_whole() {
       context_over(job_, opened_, form_.decoded(), *schedule_.catalogue(),
                    schedule_.fields(), schedule_.blocks(), *opened_.budget));
   context_->cached = cached;
+  context_->homes =
+      shard_homes_of(job_, *schedule_.catalogue(), schedule_.blocks(), 0);
   // A random draw may bring a sample often, so it has no single turn.
   if (cached != nullptr && job_.order.shuffle != Shuffle::kDrawn) {
     context_->board = cached->board();

@@ -287,6 +287,11 @@ Result<std::unique_ptr<HolderDealing>> Schedule::make_dealing(
 std::string Schedule::dealing_in_words() const {
   std::string name(to_string(job_.options.locality));
   if (is_in_lanes()) name = "lanes";
+  if (job_.deals_by_shard(dataset_.catalogue == nullptr
+                              ? Layout::kShards
+                              : dataset_.catalogue->layout())) {
+    name = "shards";
+  }
   if (job_.mixed != nullptr) {
     name += fmt::format(", a mix of {} sources, {}",
                         job_.mixed->options().sources.size(),

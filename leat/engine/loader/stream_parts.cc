@@ -59,6 +59,8 @@ Result<std::shared_ptr<EpochRun>> StreamParts::start(StreamPart part,
                    blocks, *budget_));
   ground->context->first_sample = ground->part.first_sample;
   ground->context->first_step = steps_;
+  ground->context->homes =
+      shard_homes_of(job_, catalogue, blocks, ground->part.first_shard);
   OrderOptions order = job_.order;
   order.first_block = ground->part.first_block;
   // The next part begins with the samples that did not fill a step.

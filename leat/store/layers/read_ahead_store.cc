@@ -62,6 +62,17 @@ bool ReadAheadStore::has_memory() const {
          held_bytes_ <= options_.most_bytes - size;
 }
 
+/// Goes past the ends of objects, which may be empty, and past those of others.
+void ReadAheadStore::pass_by_empty() {
+  const std::vector<bool>& skipped = options_.is_skipped;
+  while (
+      next_.object < options_.objects.size() &&
+      ((!skipped.empty() && skipped[next_.object]) ||
+       begin_of(next_).offset >= options_.objects[next_.object].size_bytes)) {
+    next_ = {next_.object + 1, 0};
+  }
+}
+
 /// Asks for chunks as far as there is room. One thread at a time; it sees the
 /// changes of others meanwhile.
 void ReadAheadStore::read_ahead() {
@@ -74,12 +85,7 @@ void ReadAheadStore::read_ahead() {
     ReadRequest request;
     {
       const MutexLock lock(mutex_);
-      // Past the ends of objects, which may be empty.
-      while (next_.object < options_.objects.size() &&
-             begin_of(next_).offset >=
-                 options_.objects[next_.object].size_bytes) {
-        next_ = {next_.object + 1, 0};
-      }
+      pass_by_empty();
       if (!holds_ || next_.object == options_.objects.size() ||
           coming_ >= std::max(options_.first_in_flight, come_) ||
           !has_memory()) {

@@ -36,6 +36,9 @@ struct ReadAheadOptions {
   /// Chunks in flight at first; later as many as have arrived, so that the
   /// first ones do not share the network with all others. At least 1.
   std::size_t first_in_flight = 16;
+  /// Whether each object is not read ahead, since others scan it. Empty: all
+  /// are.
+  std::vector<bool> is_skipped = {};
   /// Called now and then while scan() waits for memory: true if others wait for
   /// its findings. Then scan() continues as after hurry(). May be empty; its
   /// captures must outlive the last scan().
@@ -121,6 +124,7 @@ class ReadAheadStore final : public StoreWrapper {
       LEAT_REQUIRES(mutex_);
   void finish(Gathering& gathering);
   bool has_memory() const LEAT_REQUIRES(mutex_);
+  void pass_by_empty() LEAT_REQUIRES(mutex_);
   void read_ahead();
   void arrive(Chunk& chunk, bool is_there);
   void drop_before(AheadPlace place) LEAT_REQUIRES(mutex_);

@@ -106,6 +106,21 @@ class ReadAheadStoreTest : public ::testing::Test {
   std::optional<ReadAheadStore> ahead_;
 };
 
+TEST_F(ReadAheadStoreTest, ObjectsOfOthersAreNotReadAhead) {
+  ReadAheadOptions with = options(1000);
+  with.is_skipped = {true, false, false, false};
+  auto noting = std::make_unique<NotingStore>();
+  noting_ = noting.get();
+  ahead_.emplace(std::move(noting), std::move(with));
+
+  EXPECT_EQ(noting_->bytes(), 9 + 40u);
+  scan(3, "d", 0, 40);
+  read("d", 0, 40);
+  EXPECT_EQ(noting_->bytes(), 9 + 40u);
+  read("a", 5, 10);  // Another rank scans it.
+  EXPECT_EQ(noting_->bytes(), 9 + 40u + 10);
+}
+
 TEST_F(ReadAheadStoreTest, BothReadersOfAByteCostOneRead) {
   open(1000);
 

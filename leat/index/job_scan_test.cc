@@ -1,0 +1,252 @@
+#include "leat/index/job_scan.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace leat {
+namespace {
+
+using Who = JobScan::Listed::Who;
+using Sight = JobScan::Sight;
+
+/// The texts of a job.
+struct Texts {
+  Mutex mutex;
+  std::map<std::string, std::string> at LEAT_GUARDED_BY(mutex);
+  std::size_t most_bytes = 1 << 20;
+  bool is_gone = false;
+};
+
+/// A rank's way to them. It beats when told to.
+class TestBoard final : public ScanBoard {
+ public:
+  TestBoard(Texts& texts, Rank rank) : texts_(texts), rank_(rank) {}
+
+  Rank rank() const override { return rank_; }
+  std::string begin(std::string_view place) override {
+    return "o/" + std::string(place);
+  }
+  void end(const std::string&) override {}
+  Result<bool> claim(const std::string& name, std::string_view text) override {
+    if (texts_.is_gone) return gone();
+    const MutexLock lock(texts_.mutex);
+    return texts_.at.emplace(name, text).first->second == text;
+  }
+  Result<bool> put(const std::string& name, std::string_view bytes) override {
+    if (texts_.is_gone) return gone();
+    if (bytes.size() > texts_.most_bytes) return false;
+    const MutexLock lock(texts_.mutex);
+    texts_.at[name] = bytes;
+    return true;
+  }
+  Result<std::optional<std::string>> get(const std::string& name) override {
+    if (texts_.is_gone) return gone();
+    const MutexLock lock(texts_.mutex);
+    const auto found = texts_.at.find(name);
+    if (found == texts_.at.end()) return std::optional<std::string>();
+    return std::optional(found->second);
+  }
+  Result<std::optional<std::string>> text(const std::string& name) override {
+    return get(name);
+  }
+
+ private:
+  static Error gone() { return Error(ErrorCode::kUnavailable, "gone"); }
+
+  Texts& texts_;
+  const Rank rank_;
+};
+
+class JobScanTest : public ::testing::Test {
+ protected:
+  static JobScanTimes times() {
+    return {.to_die = std::chrono::milliseconds(60),
+            .to_come = std::chrono::milliseconds(30),
+            .look = Nanoseconds(0),
+            .first_pause = std::chrono::milliseconds(1),
+            .longest_pause = std::chrono::milliseconds(1)};
+  }
+  std::unique_ptr<JobScan> rank(std::uint32_t rank) {
+    return std::make_unique<JobScan>(
+        std::make_shared<TestBoard>(texts_, Rank{rank, 2}), "p", times());
+  }
+  void set(const std::string& name, const std::string& text) {
+    const MutexLock lock(texts_.mutex);
+    texts_.at["o/p/" + name] = text;
+  }
+  /// Looks until there is an answer.
+  static Sight settled(JobScan& scan, std::size_t shard, ScanEntry& entry) {
+    Sight sight = scan.look_at(shard, entry);
+    while (sight == Sight::kComing) {
+      std::this_thread::yield();
+      sight = scan.look_at(shard, entry);
+    }
+    return sight;
+  }
+
+  static SortedObjects shards() {
+    return {.layout = Layout::kShards,
+            .data = {{.key = "a.tar", .size_bytes = 10, .etag = "e"},
+                     {.key = "b.tar", .size_bytes = 20, .etag = "f"}},
+            .companions = {}};
+  }
+  static ScannedShard scanned() {
+    return {.members = {{.name = "x.bin", .offset = 512, .size_bytes = 7}},
+            .note = ""};
+  }
+
+  Texts texts_;
+};
+
+TEST_F(JobScanTest, OneRankListsForAll) {
+  const auto first = rank(0);
+  const auto second = rank(1);
+
+  EXPECT_EQ(first->take_listing({})->who, Who::kThis);
+  const SortedObjects objects = shards();
+  first->tell_listing(&objects);
+  const auto listed = second->take_listing({});
+
+  ASSERT_TRUE(listed);
+  EXPECT_EQ(listed->who, Who::kOther);
+  EXPECT_TRUE(is_same(listed->objects, objects));
+}
+
+TEST_F(JobScanTest, WithoutUnindexedShardsEachOpensForItself) {
+  const auto first = rank(0);
+  const auto second = rank(1);
+  (void)first->take_listing({});
+
+  first->tell_listing(nullptr);
+
+  EXPECT_EQ(second->take_listing({})->who, Who::kNobody);
+}
+
+TEST_F(JobScanTest, NobodyWaitsForAListerThatIsGone) {
+  auto first = rank(0);
+  const auto second = rank(1);
+  (void)first->take_listing({});
+
+  first.reset();  // It leaves.
+
+  EXPECT_EQ(second->take_listing({})->who, Who::kNobody);
+}
+
+TEST_F(JobScanTest, NobodyWaitsForAListerThatDies) {
+  const auto first = rank(0);
+  const auto second = rank(1);
+  (void)first->take_listing({});
+  set("beat/0", "1");  // And no more.
+
+  EXPECT_EQ(second->take_listing({})->who, Who::kNobody);
+}
+
+TEST_F(JobScanTest, ARankHearsOfTheShardsOfOthers) {
+  const auto first = rank(0);
+  const auto second = rank(1);
+  ScanEntry entry;
+  EXPECT_TRUE(first->is_ours(0) && first->is_ours(2) && !first->is_ours(1));
+  set("beat/1", "1");
+  EXPECT_EQ(first->look_at(1, entry), Sight::kComing);
+
+  second->tell(1, scanned());
+  second->tell(3, Error(ErrorCode::kCorrupt, "cut short"));
+
+  ASSERT_EQ(first->look_at(1, entry), Sight::kThere);
+  EXPECT_EQ(entry.shard.members[0].name, "x.bin");
+  ASSERT_EQ(first->look_at(3, entry), Sight::kThere);
+  ASSERT_TRUE(entry.error);
+  EXPECT_EQ(entry.error->code(), ErrorCode::kCorrupt);
+}
+
+TEST_F(JobScanTest, ShardsOfARankThatDoesNotComeAreLeftToTheOthers) {
+  const auto first = rank(0);
+  ScanEntry entry;
+  EXPECT_EQ(first->look_at(1, entry), Sight::kComing);
+  EXPECT_EQ(settled(*first, 1, entry), Sight::kLeft);
+}
+
+TEST_F(JobScanTest, ShardsOfARankThatBeatsAreWaitedFor) {
+  const auto first = rank(0);
+  ScanEntry entry;
+  const SteadyClock clock;
+  const TimePoint end = clock.now() + 3 * times().to_die;
+  for (int beat = 0; clock.now() < end; ++beat) {
+    set("beat/1", std::to_string(beat));
+    ASSERT_EQ(first->look_at(1, entry), Sight::kComing);
+  }
+  EXPECT_EQ(settled(*first, 1, entry), Sight::kLeft);  // It beats no more.
+}
+
+TEST_F(JobScanTest, WhatARankToldBeforeItLeftIsThere) {
+  const auto first = rank(0);
+  auto second = rank(1);
+  second->tell(1, scanned());
+  second.reset();
+
+  ScanEntry entry;
+  EXPECT_EQ(first->look_at(1, entry), Sight::kThere);
+  EXPECT_EQ(first->look_at(3, entry), Sight::kLeft);
+}
+
+TEST_F(JobScanTest, MembersTooManyToTellAreLeftToTheOthers) {
+  const auto first = rank(0);
+  const auto second = rank(1);
+  texts_.most_bytes = 8;
+  second->tell(1, scanned());
+
+  ScanEntry entry;
+  EXPECT_EQ(first->look_at(1, entry), Sight::kLeft);
+}
+
+TEST_F(JobScanTest, ATextThatNobodyWroteIsLeftToThisRank) {
+  const auto first = rank(0);
+  ScanEntry entry;
+  for (const std::string text : {"", "S", "F", "Sxyz", "?"}) {
+    set("shard/1", text);
+    EXPECT_EQ(first->look_at(1, entry), Sight::kLeft) << text;
+  }
+}
+
+TEST_F(JobScanTest, ABoardThatIsGoneLeavesAllToEach) {
+  const auto first = rank(0);
+  ScanEntry entry;
+  texts_.is_gone = true;
+
+  EXPECT_EQ(first->look_at(1, entry), Sight::kLeft);
+  first->tell(0, scanned());
+  EXPECT_FALSE(first->is_awaited());
+  EXPECT_EQ(rank(1)->take_listing({})->who, Who::kNobody);
+}
+
+TEST_F(JobScanTest, ARankHearsThatTrainingWaitsForItsShard) {
+  const auto first = rank(0);
+  const auto second = rank(1);
+  second->begin_shard(3);
+  first->ask_for(3);
+  EXPECT_FALSE(second->is_awaited());  // Nobody's training waits.
+
+  first->say_waiting(true);
+  first->ask_for(1);
+  EXPECT_FALSE(second->is_awaited());  // That one is known.
+  first->ask_for(3);
+  EXPECT_TRUE(second->is_awaited());
+  second->begin_shard(5);
+  EXPECT_FALSE(second->is_awaited());
+}
+
+TEST_F(JobScanTest, ManyRanksLookLessOften) {
+  const JobScan one(std::make_shared<TestBoard>(texts_, Rank{0, 2}), "p");
+  const JobScan many(std::make_shared<TestBoard>(texts_, Rank{0, 1024}), "p");
+  EXPECT_LT(one.pause(0), one.pause(3));
+  EXPECT_EQ(one.pause(100), JobScanTimes{}.longest_pause);
+  EXPECT_EQ(many.pause(100), 16 * one.pause(100));
+}
+
+}  // namespace
+}  // namespace leat
