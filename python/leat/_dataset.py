@@ -448,7 +448,7 @@ class Dataset:
         given = _recipe.options_said(
             dtype=kind, seq_len=seq_len, stride=stride, eos=eos, storage_options=store or None
         )
-# Windows of two lengths are two shapes, which no batch can have.
+        # Windows of two lengths are two shapes, which no batch can have.
         shape = None if eos is not None else (seq_len,)
         rows = Rows(np.dtype(kind).newbyteorder("<"), is_ragged=eos is not None, shape=shape)
         return cls._of(native, {"tokens": rows}, _made("tokens", [url], given, native))
