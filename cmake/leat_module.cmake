@@ -3,20 +3,18 @@
 #
 # One folder, one library, one test binary. DEPS names the modules it includes;
 # which ones it may name is layers.txt, checked by tools/check_layers.py. A
-# module without SOURCES is headers alone. The sources of a TOGETHER module are
-# compiled several at a time where LEAT_TOGETHER is on, but for those that APART
-# names: tests replace their objects, or another source has their private names.
+# module without SOURCES is headers alone. Where LEAT_TOGETHER is on, the compiler
+# takes several sources at a time, but for those that APART names: tests replace
+# their objects, or a private name of theirs is also another source's.
 function(leat_module name)
-  cmake_parse_arguments(arg "TOGETHER" "" "DEPS;SOURCES;TESTS;APART;LIBS;PRIVATE_LIBS;TEST_DEPS;TEST_LIBS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "DEPS;SOURCES;TESTS;APART;LIBS;PRIVATE_LIBS;TEST_DEPS;TEST_LIBS" ${ARGN})
   string(REPLACE "/" "_" flat ${name})
   if(arg_APART)
     set_source_files_properties(${arg_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
   if(arg_SOURCES)
     add_library(leat_${flat} STATIC ${arg_SOURCES})
-    if(arg_TOGETHER)
-      compile_together(leat_${flat})
-    endif()
+    compile_together(leat_${flat})
     set(scope PUBLIC)
     target_link_libraries(leat_${flat} PRIVATE ${arg_PRIVATE_LIBS})
   else()
@@ -31,9 +29,7 @@ function(leat_module name)
   set_property(GLOBAL APPEND PROPERTY LEAT_LIBRARIES leat_${flat})
   if(LEAT_BUILD_TESTS AND arg_TESTS)
     add_executable(leat_${flat}_test ${arg_TESTS})
-    if(arg_TOGETHER)
-      compile_together(leat_${flat}_test)
-    endif()
+    compile_together(leat_${flat}_test)
     target_link_libraries(leat_${flat}_test PRIVATE leat_${flat}
       GTest::gtest_main GTest::gmock ${arg_TEST_LIBS})
     if(LEAT_SANITIZE)  # Tests compile faster so, and what they test is optimised.
@@ -50,11 +46,15 @@ function(leat_module name)
   endif()
 endfunction()
 
-# With LEAT_TOGETHER, the compiler reads the headers that sources share once for several
-# of them. The presets dev, debug and odr have it off, and so find sources that lack an
-# include.
+# compile_together(leat_cli [MOST]): with LEAT_TOGETHER, the compiler reads the headers that
+# sources share once for up to MOST of them. The presets dev, debug and odr have it off, and
+# so find sources that lack an include.
 function(compile_together target)
+  set(most 8)  # More take the memory of a small machine and leave its cores idle.
+  if(ARGC GREATER 1)
+    set(most ${ARGV1})
+  endif()
   if(LEAT_TOGETHER)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${most})
   endif()
 endfunction()

@@ -250,7 +250,7 @@ TEST(AllocationTest, CountsNoThreadsThatItsUserDoesNotAllow) {
 }
 
 /// Reads 1 kB a sample, of one bucket or none.
-Claim reader(double ceiling, std::vector<std::size_t> buckets = {}) {
+Claim reader_of(double ceiling, std::vector<std::size_t> buckets = {}) {
   return {.speed = {.compute_ceiling = ceiling, .read_bytes_per_sample = 1000},
           .buckets = std::move(buckets)};
 }
@@ -259,8 +259,9 @@ TEST(AllocationTest, EachBucketIsSharedByThoseThatReadIt) {
   const NodeResources node{.threads = 8,
                            .bytes_per_second = 100e6,
                            .bucket_bytes_per_second = {10e6, 30e6}};
-  const std::vector<Claim> claims = {reader(2000, {0}), reader(90000, {0}),
-                                     reader(90000, {1}), reader(40000)};
+  const std::vector<Claim> claims = {reader_of(2000, {0}),
+                                     reader_of(90000, {0}),
+                                     reader_of(90000, {1}), reader_of(40000)};
 
   EXPECT_EQ(rate_alone(node, claims[1]), 10000);
   const auto even = even_split(node, claims);
@@ -281,7 +282,8 @@ TEST(AllocationTest, EachBucketIsSharedByThoseThatReadIt) {
 TEST(AllocationTest, WhoReadsTwoBucketsIsWithinBoth) {
   const NodeResources node{.threads = 8,
                            .bucket_bytes_per_second = {10e6, 30e6}};
-  const std::vector<Claim> claims = {reader(90000, {0, 1}), reader(90000, {1})};
+  const std::vector<Claim> claims = {reader_of(90000, {0, 1}),
+                                     reader_of(90000, {1})};
 
   const auto grants = allocate(node, claims, {});
 

@@ -24,7 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 
-constexpr auto kPatient = 20s;
+constexpr auto kStorePatience = 20s;
 
 /// Every object is 1 MB; its bytes follow from its key, ETag and offset.
 class MadeUpStore final : public testing::FakeStore {
@@ -74,11 +74,11 @@ struct RankStore {
     auto inner = std::make_unique<MadeUpStore>();
     bucket = inner.get();
     PeerOptions options{.servers = {server}};
-    options.settings.patience = kPatient;
+    options.settings.patience = kStorePatience;
     options.most_wait = 1h;  // A wait for nothing would hang.
     auto peers = PeerTier::open(options);
     EXPECT_TRUE(peers) << peers.error().message();
-    EXPECT_TRUE((*peers)->wait_for_servers(kPatient));
+    EXPECT_TRUE((*peers)->wait_for_servers(kStorePatience));
     store = std::make_unique<PeerStore>(std::move(inner), *std::move(peers),
                                         place, &metrics);
   }
@@ -117,7 +117,8 @@ struct RankStore {
 class PeerStoreTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto started = ServerProcess::start({.patience = kPatient}, process_env());
+    auto started =
+        ServerProcess::start({.patience = kStorePatience}, process_env());
     ASSERT_TRUE(started) << started.error().message();
     server_ = *std::move(started);
   }
@@ -220,7 +221,7 @@ TEST_F(PeerStoreTest, ServersMayComeAndGoUnderReads) {
       server_.reset();
       auto again = ServerProcess::start(
           {.port = static_cast<std::uint16_t>(std::stoi(port)),
-           .patience = kPatient},
+           .patience = kStorePatience},
           process_env());
       if (again) server_ = *std::move(again);
     }
