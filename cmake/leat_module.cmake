@@ -3,9 +3,9 @@
 #
 # One folder, one library, one test binary. DEPS names the modules it includes;
 # which ones it may name is layers.txt, checked by tools/check_layers.py. A
-# module without SOURCES is headers alone. Where LEAT_TOGETHER is on, the compiler
-# takes several sources at a time, but for those that APART names: tests replace
-# their objects, or a private name of theirs is also another source's.
+# module without SOURCES is headers alone. With LEAT_TOGETHER, the compiler takes
+# several sources at a time, but for those that APART names: tests replace their
+# objects, or a private name of theirs is also another source's.
 function(leat_module name)
   cmake_parse_arguments(arg "" "" "DEPS;SOURCES;TESTS;APART;LIBS;PRIVATE_LIBS;TEST_DEPS;TEST_LIBS" ${ARGN})
   string(REPLACE "/" "_" flat ${name})

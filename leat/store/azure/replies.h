@@ -11,7 +11,7 @@
 
 namespace leat {
 
-/// Of a longer refusal nothing is read.
+/// A longer refusal is not read.
 inline constexpr std::size_t kMostAzureErrorBytes = 64 << 10;
 
 /// Reads a page of List Blobs: bounded and checked. Folders of accounts with a

@@ -12,7 +12,7 @@
 
 namespace leat {
 
-/// Of a longer reply nothing is read.
+/// A longer reply is not read.
 inline constexpr std::size_t kMostS3ErrorBytes = 64 << 10;
 
 /// The <Error> of a reply, made fit for display: short, without control
