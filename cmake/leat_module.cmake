@@ -5,9 +5,10 @@
 # which ones it may name is layers.txt, checked by tools/check_layers.py. A
 # module without SOURCES is headers alone. With LEAT_TOGETHER, the compiler takes
 # several sources at a time, but for those that APART names: tests replace their
-# objects, or a private name of theirs is also another source's.
+# objects, or a private name of theirs is also another source's. A COLD module
+# parses and prints: to optimise it takes longer than it gains.
 function(leat_module name)
-  cmake_parse_arguments(arg "" "" "DEPS;SOURCES;TESTS;APART;LIBS;PRIVATE_LIBS;TEST_DEPS;TEST_LIBS" ${ARGN})
+  cmake_parse_arguments(arg "COLD" "" "DEPS;SOURCES;TESTS;APART;LIBS;PRIVATE_LIBS;TEST_DEPS;TEST_LIBS" ${ARGN})
   string(REPLACE "/" "_" flat ${name})
   if(arg_APART)
     set_source_files_properties(${arg_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
@@ -15,6 +16,9 @@ function(leat_module name)
   if(arg_SOURCES)
     add_library(leat_${flat} STATIC ${arg_SOURCES})
     compile_together(leat_${flat})
+    if(arg_COLD)
+      optimise_less(leat_${flat})
+    endif()
     set(scope PUBLIC)
     target_link_libraries(leat_${flat} PRIVATE ${arg_PRIVATE_LIBS})
   else()
@@ -29,12 +33,9 @@ function(leat_module name)
   set_property(GLOBAL APPEND PROPERTY LEAT_LIBRARIES leat_${flat})
   if(LEAT_BUILD_TESTS AND arg_TESTS)
     add_executable(leat_${flat}_test ${arg_TESTS})
-    compile_together(leat_${flat}_test)
     target_link_libraries(leat_${flat}_test PRIVATE leat_${flat}
       GTest::gtest_main GTest::gmock ${arg_TEST_LIBS})
-    if(LEAT_SANITIZE)  # Tests compile faster so, and what they test is optimised.
-      target_compile_options(leat_${flat}_test PRIVATE -O0)
-    endif()
+    compile_test(leat_${flat}_test)
     foreach(dep IN LISTS arg_TEST_DEPS)
       string(REPLACE "/" "_" flat_dep ${dep})
       target_link_libraries(leat_${flat}_test PRIVATE leat_${flat_dep})
@@ -43,6 +44,23 @@ function(leat_module name)
     set_tests_properties(${name} PROPERTIES TIMEOUT 300
       # Tests that fork start threads in the child, which it dies of otherwise.
       ENVIRONMENT "TSAN_OPTIONS=die_after_fork=0")
+  endif()
+endfunction()
+
+# The build type says more: it compiles sooner so.
+function(optimise_less target)
+  if(LEAT_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
+endfunction()
+
+# For a program of tests. Sanitized, what it tests is optimised and it is not.
+function(compile_test target)
+  compile_together(${target})
+  if(LEAT_SANITIZE)
+    optimise_less(${target})
   endif()
 endfunction()
 
