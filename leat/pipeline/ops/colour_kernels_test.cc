@@ -45,7 +45,7 @@ Bytes all_colours() {
   return rgb;
 }
 
-class ColourKernelsTest : public testing::Test {
+class ColourKernelsTest : public ::testing::Test {
  protected:
   ~ColourKernelsTest() override { hwy::SetSupportedTargetsForTest(0); }
 
