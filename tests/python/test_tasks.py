@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import re
@@ -77,10 +78,9 @@ def bucket(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def with_torch():
-    """Starts scripts that import torch sooner."""
-    server = torch_programs.Server()
-    yield server
-    server.close()
+    """Starts scripts that import torch."""
+    with contextlib.closing(torch_programs.Server("torch")) as server:
+        yield server
 
 
 def start(name: str, *arguments: str, bucket, folder: pathlib.Path, **environment: str) -> subprocess.Popen[str]:
@@ -138,8 +138,14 @@ def test_a_script_of_two_ranks(name, bucket, tmp_path):
 def test_lightning_goes_on_where_its_checkpoint_was_saved(bucket, tmp_path):
     pytest.importorskip("pytorch_lightning")
 
-    first = said_by(start("lightning_resume", "4", bucket=bucket, folder=tmp_path))
-    then = said_by(start("lightning_resume", "7", "last.ckpt", bucket=bucket, folder=tmp_path))
+    with contextlib.closing(torch_programs.Server("pytorch_lightning")) as server:
+
+        def run(*arguments: str) -> str:
+            words = [str(TASKS / "lightning_resume.py"), *arguments]
+            return said_by(server.start(*words, cwd=tmp_path, env=environment_of(bucket, tmp_path)))
+
+        first = run("4")
+        then = run("7", "last.ckpt")
 
     assert "step 4, delivered 32" in first
     assert "step 7, delivered 56" in then
