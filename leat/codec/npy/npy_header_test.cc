@@ -1,4 +1,4 @@
-#include "leat/codec/npy_file/npy_header.h"
+#include "leat/codec/npy/npy_header.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

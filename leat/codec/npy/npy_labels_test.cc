@@ -1,4 +1,4 @@
-#include "leat/codec/npy_of/npy_labels.h"
+#include "leat/codec/npy/npy_labels.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
