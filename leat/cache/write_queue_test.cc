@@ -42,7 +42,7 @@ TEST(WriteQueueTest, RoomIsTakenOnceAndGivenBackOnce) {
   WriteQueue queue(10);
   ASSERT_TRUE(queue.reserve(6));
   EXPECT_FALSE(queue.reserve(5));
-  // Nothing is to be write_of: the room is free at once.
+  // Nothing is to be put: the room is free at once.
   queue.push({.key = write_key(1)}, bytes_in("123456"), /*is_reserved=*/true);
   EXPECT_FALSE(queue.take());
 

@@ -149,8 +149,8 @@ TEST(EpochOrderTest, AStreamMixesWindowsWhereTheyLie) {
   }
 }
 
-// An epoch can begin before all order_shards are known because of this: the
-// order_shards from one on have the windows that they have in the whole.
+// An epoch can begin before all shards are known because of this: the shards
+// from one on have the windows that they have in the whole.
 RC_GTEST_PROP(EpochOrderProperty, APartHasTheWindowsOfTheWhole,
               (std::uint64_t seed)) {
   const auto n = *rc::gen::inRange<std::uint64_t>(1, 2000);

@@ -125,7 +125,7 @@ TEST(SolarTest, RefusesABatchThatDoesNotDivide) {
           .has_value());
 }
 
-// Each part of it hears a stop: the order that is found, and the run_solar.
+// Each part of it hears a stop: the order that is found, and the run.
 TEST(SolarTest, StopsWhenItIsTold) {
   std::stop_source stop;
   stop.request_stop();

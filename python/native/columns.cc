@@ -21,8 +21,7 @@ namespace {
 
 using ColumnNumbers = py::array_t<std::int64_t>;
 
-/// ColumnTexts end to end: where each begins and the last one ends, and their
-/// bytes.
+/// Texts end to end: where each begins and the last one ends, and their bytes.
 using ColumnTexts = std::pair<ColumnNumbers, py::array_t<std::uint8_t>>;
 
 template <class TextOf>

@@ -116,7 +116,7 @@ std::vector<OddReply> others() {
            "HTTP/1.1 200 X\r\nContent-Length: 99999999999999999999\r\n\r\n",
            fails(kUnavailable, "")),
       stat("nothing there", "HTTP/1.1 404 X\r\nContent-Length: 9\r\n\r\n",
-           fails(kNotFound, "no odd_object")),
+           fails(kNotFound, "no object")),
       stat("throttled", "HTTP/1.1 503 X\r\nContent-Length: 9\r\n\r\n",
            fails(kThrottled, "fewer requests")),
       write("taken", {.headers = {{"ETag", "\"e\""}}}, {.says = "\"e\""}),
