@@ -16,6 +16,8 @@
 namespace leat {
 namespace {
 
+using Ids = std::vector<std::uint64_t>;
+
 constexpr std::uint64_t kOrderPiece = 1000;
 
 /// Shards of `per_shard` samples of 100 bytes: ten samples in a block.
@@ -292,7 +294,6 @@ TEST(EpochOrderTest, TheOrderOfAKeyNeverChanges) {
     ids.resize(6);
     return ids;
   };
-  using Ids = std::vector<std::uint64_t>;
   const auto blocks = order_shards(2000, 100);
 
   EXPECT_EQ(first(EpochOrder(2000, {.seed = 1}, nullptr, 2)),
