@@ -80,9 +80,9 @@ TEST_F(ViewServerTest, AnswersWithTheTraceOfAJob) {
   EXPECT_THAT(head, StartsWith("HTTP/1.1 200 OK\r\n"));
   EXPECT_THAT(head, HasSubstr("Content-Type: application/json\r\n"));
   EXPECT_EQ(body, trace_json("job-1", testing::sample_trace(30)));
-  const auto json = nlohmann::json::parse(body);
-  EXPECT_EQ(json.at("job"), "job-1");
-  EXPECT_EQ(json.at("trace").at("steps").size(), JobTrace::kMostSteps);
+  const auto told = nlohmann::json::parse(body);
+  EXPECT_EQ(told.at("job"), "job-1");
+  EXPECT_EQ(told.at("trace").at("steps").size(), JobTrace::kMostSteps);
   EXPECT_THAT(ask("GET /api/trace?job=job-9").first,
               StartsWith("HTTP/1.1 404"));
   EXPECT_THAT(ask("GET /api/trace?jobs=1").first, StartsWith("HTTP/1.1 400"));

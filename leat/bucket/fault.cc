@@ -85,7 +85,7 @@ bool matches(const FaultLine& line, const FaultQuestion& question) {
 }
 
 /// In [0, 1).
-double unit(std::uint64_t bits) { return double(bits >> 11) * 0x1.0p-53; }
+double below_one(std::uint64_t bits) { return double(bits >> 11) * 0x1.0p-53; }
 
 }  // namespace
 
@@ -160,7 +160,7 @@ Fault FaultInjector::draw(const FaultQuestion& question) {
   luck = mix64(luck + asked_[luck]++);
   for (const FaultRate& rate : rates_) {
     luck = mix64(luck);
-    if (unit(luck) < rate.probability) return rate.fault;
+    if (below_one(luck) < rate.probability) return rate.fault;
   }
   return {};
 }
@@ -173,7 +173,7 @@ std::optional<Fault> FaultInjector::draw_from_script(
     if (!matches(line, question)) continue;
     const std::uint64_t n = matched_[i]++;  // Counted by every line it matches.
     if (fault || n < line.after || n - line.after >= line.times) continue;
-    if (unit(mix64(mix64(seed_ + i) ^ n)) < line.probability) {
+    if (below_one(mix64(mix64(seed_ + i) ^ n)) < line.probability) {
       fault = line.fault;
     }
   }

@@ -1,6 +1,5 @@
 #include "leat/bucket/folder.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -14,6 +13,7 @@
 #include "leat/base/errors.h"
 #include "leat/base/system_error.h"
 #include "leat/bucket/object_note.h"
+#include "leat/bucket/open_folder.h"
 
 namespace leat {
 namespace {
@@ -22,11 +22,6 @@ constexpr std::size_t kMostKeyBytes = 1024;     // S3's limit.
 constexpr std::size_t kMostSegmentBytes = 255;  // The file system's.
 constexpr std::size_t kCopyBytes = 1 << 30;
 constexpr int kTries = 8;
-
-struct CloseFolder {
-  void operator()(DIR* folder) const { ::closedir(folder); }
-};
-using OpenFolder = std::unique_ptr<DIR, CloseFolder>;
 
 /// Says not where to: the client need not know.
 Error leads_out() {

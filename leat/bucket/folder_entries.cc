@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "leat/base/system_error.h"
+#include "leat/bucket/open_folder.h"
 
 namespace leat {
 namespace {
@@ -18,10 +19,6 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 /// The clock of a file system moves in steps; a folder that changed this
 /// recently may change again without a new time, so it is not kept.
 constexpr std::int64_t kSettledNs = kSecond / 10;
-
-struct CloseFolder {
-  void operator()(DIR* folder) const { ::closedir(folder); }
-};
 
 enum class Kind { kFile, kFolder, kOther };
 
@@ -47,7 +44,7 @@ std::int64_t wall_clock_ns() {
 
 Result<FolderEntries> FolderEntries::read(const std::string& path,
                                           const MayFollow& may_follow) {
-  const std::unique_ptr<DIR, CloseFolder> folder(::opendir(path.c_str()));
+  const OpenFolder folder(::opendir(path.c_str()));
   if (!folder) return system_error(errno, "reading a folder");
   FolderEntries entries;
   while (const dirent* entry = ::readdir(folder.get())) {

@@ -17,9 +17,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A folder with one bucket, "b"; gone at the end.
-class FolderTest : public testing::Test {
+class FolderTest : public ::testing::Test {
  protected:
-  FolderTest() : root_(testing::TempDir() + "folder_test") {
+  FolderTest() : root_(::testing::TempDir() + "folder_test") {
     fs::remove_all(root_);
     fs::create_directories(root_ / "b");
   }

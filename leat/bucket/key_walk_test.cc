@@ -15,9 +15,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A folder with an empty file per key; gone at the end.
-class KeyWalkTest : public testing::Test {
+class KeyWalkTest : public ::testing::Test {
  protected:
-  KeyWalkTest() : root_(testing::TempDir() + "key_walk_test") {
+  KeyWalkTest() : root_(::testing::TempDir() + "key_walk_test") {
     fs::remove_all(root_);
     fs::create_directories(root_);
   }

@@ -16,7 +16,7 @@ constexpr Nanoseconds kMost = std::chrono::hours(1);
 constexpr double kMostSigma = 3.0;
 
 /// In (0, 1]: its logarithm is finite.
-double unit(std::uint64_t bits) {
+double above_zero(std::uint64_t bits) {
   return (double(bits >> 11) + 1.0) * 0x1.0p-53;
 }
 
@@ -34,8 +34,8 @@ Nanoseconds Latency::draw(std::uint64_t seed, std::uint64_t n) const {
   if (sigma_ == 0.0) return median_;
   // Box and Muller: two uniform numbers make a normal one.
   const std::uint64_t bits = mix64(mix64(seed) ^ n);
-  const double radius = std::sqrt(-2.0 * std::log(unit(bits)));
-  const double angle = 2.0 * std::numbers::pi * unit(mix64(bits));
+  const double radius = std::sqrt(-2.0 * std::log(above_zero(bits)));
+  const double angle = 2.0 * std::numbers::pi * above_zero(mix64(bits));
   const double delay =
       double(median_.count()) * std::exp(sigma_ * radius * std::cos(angle));
   return Nanoseconds(Nanoseconds::rep(std::min(delay, double(kMost.count()))));

@@ -10,19 +10,14 @@
 #include "leat/bucket/iso_date.h"
 #include "leat/bucket/key_walk.h"
 #include "leat/bucket/request_body.h"
+#include "leat/bucket/s3_reply.h"
 
 namespace leat {
 namespace {
 
 constexpr std::size_t kMostKeys = 1000;
-constexpr std::string_view kNamespace =
-    "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"";
 constexpr std::string_view kOwner =
     "<Owner><ID>leat</ID><DisplayName>leat</DisplayName></Owner>";
-
-Reply refused(const S3Error& error, const S3Target& target) {
-  return error_reply(error, fmt::format("/{}/{}", target.bucket, target.key));
-}
 
 std::variant<std::size_t, S3Error> most_keys(const S3Target& target) {
   if (!target.has("max-keys")) return kMostKeys;
@@ -123,8 +118,8 @@ std::string version_1_fields(const S3Target& target, const KeyPage& page) {
 Reply list_buckets_reply(const BucketParts& parts) {
   const auto buckets = parts.folder.buckets();
   if (!buckets) return error_reply(write_failure(buckets.error()), "/");
-  std::string inside =
-      fmt::format("<ListAllMyBucketsResult {}>{}<Buckets>", kNamespace, kOwner);
+  std::string inside = fmt::format("<ListAllMyBucketsResult {}>{}<Buckets>",
+                                   kS3Namespace, kOwner);
   for (const Folder::Bucket& bucket : *buckets) {
     inside += fmt::format(
         "<Bucket><Name>{}</Name><CreationDate>{}</CreationDate></Bucket>",
@@ -158,7 +153,7 @@ Reply list_objects_reply(BucketParts& parts, const S3Target& target,
   std::string inside = fmt::format(
       "<ListBucketResult {}><Name>{}</Name><Prefix>{}</Prefix>"
       "<MaxKeys>{}</MaxKeys><IsTruncated>{}</IsTruncated>",
-      kNamespace, xml_escape(target.bucket), shown(query.prefix, target),
+      kS3Namespace, xml_escape(target.bucket), shown(query.prefix, target),
       query.most, page->is_cut);
   if (!query.delimiter.empty()) {
     inside += fmt::format("<Delimiter>{}</Delimiter>",
@@ -182,7 +177,7 @@ Reply list_uploads_reply(const BucketParts& parts, const S3Target& target) {
   std::string inside = fmt::format(
       "<ListMultipartUploadsResult {}><Bucket>{}</Bucket>"
       "<IsTruncated>false</IsTruncated>",
-      kNamespace, xml_escape(target.bucket));
+      kS3Namespace, xml_escape(target.bucket));
   if (target.value("encoding-type") == "url") {
     inside += "<EncodingType>url</EncodingType>";
   }
@@ -207,7 +202,7 @@ Reply list_parts_reply(const BucketParts& parts, const S3Target& target) {
   std::string inside = fmt::format(
       "<ListPartsResult {}><Bucket>{}</Bucket><Key>{}</Key>"
       "<UploadId>{}</UploadId><IsTruncated>false</IsTruncated>",
-      kNamespace, xml_escape(target.bucket), shown(target.key, target),
+      kS3Namespace, xml_escape(target.bucket), shown(target.key, target),
       xml_escape(target.value("uploadId")));
   for (const UploadPart& part : *found) {
     inside += fmt::format(

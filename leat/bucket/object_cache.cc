@@ -10,12 +10,12 @@
 namespace leat {
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kNsOfSecond = 1'000'000'000;
 
 std::string headers_of(const ObjectState& state) {
   std::string headers = fmt::format(
       "ETag: \"{}\"\r\nLast-Modified: {}\r\nAccept-Ranges: bytes\r\n",
-      state.etag, http_date(state.modified_ns / kSecond));
+      state.etag, http_date(state.modified_ns / kNsOfSecond));
   if (state.headers.find("Content-Type: ") == std::string::npos) {
     headers += "Content-Type: binary/octet-stream\r\n";
   }
@@ -27,12 +27,13 @@ std::string headers_of(const ObjectState& state) {
 bool ObjectCache::identify(const std::string& path, Identity& identity) {
   struct stat status;
   if (::stat(path.c_str(), &status) != 0) return false;
-  identity = {
-      .device = status.st_dev,
-      .file = status.st_ino,
-      .changed_ns = status.st_ctim.tv_sec * kSecond + status.st_ctim.tv_nsec,
-      .modified_ns = status.st_mtim.tv_sec * kSecond + status.st_mtim.tv_nsec,
-      .size_bytes = static_cast<std::uint64_t>(status.st_size)};
+  identity = {.device = status.st_dev,
+              .file = status.st_ino,
+              .changed_ns =
+                  status.st_ctim.tv_sec * kNsOfSecond + status.st_ctim.tv_nsec,
+              .modified_ns =
+                  status.st_mtim.tv_sec * kNsOfSecond + status.st_mtim.tv_nsec,
+              .size_bytes = static_cast<std::uint64_t>(status.st_size)};
   return true;
 }
 

@@ -7,6 +7,7 @@
 
 #include "leat/bucket/list_replies.h"
 #include "leat/bucket/read_replies.h"
+#include "leat/bucket/s3_reply.h"
 #include "leat/store/cloud/http_date.h"
 
 namespace leat {
@@ -36,12 +37,6 @@ RequestKind kind_of(Operation operation) {
 WallTime wall_time() {
   return std::chrono::floor<std::chrono::seconds>(
       std::chrono::system_clock::now());
-}
-
-Reply empty_reply(int status) {
-  Reply reply;
-  reply.status = status;
-  return reply;
 }
 
 }  // namespace

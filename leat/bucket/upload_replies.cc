@@ -6,17 +6,11 @@
 #include <pugixml.hpp>
 
 #include "leat/base/text.h"
+#include "leat/bucket/s3_reply.h"
 #include "leat/bucket/write_replies.h"
 
 namespace leat {
 namespace {
-
-constexpr std::string_view kNamespace =
-    "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"";
-
-Reply refused(const S3Error& error, const S3Target& target) {
-  return error_reply(error, fmt::format("/{}/{}", target.bucket, target.key));
-}
 
 UploadName name_of(const S3Target& target) {
   return {std::string(target.value("uploadId")), target.bucket, target.key};
@@ -77,7 +71,7 @@ Reply create_upload_reply(BucketParts& parts, const WriteRequest& request) {
   return xml_reply(fmt::format(
       "<InitiateMultipartUploadResult {}><Bucket>{}</Bucket><Key>{}</Key>"
       "<UploadId>{}</UploadId></InitiateMultipartUploadResult>",
-      kNamespace, xml_escape(target.bucket), xml_escape(target.key), *id));
+      kS3Namespace, xml_escape(target.bucket), xml_escape(target.key), *id));
 }
 
 Reply upload_part_reply(BucketParts& parts, const S3Target& target,
@@ -117,7 +111,7 @@ Reply complete_upload_reply(BucketParts& parts, const WriteRequest& request,
       "<CompleteMultipartUploadResult {}><Location>/{}/{}</Location>"
       "<Bucket>{}</Bucket><Key>{}</Key><ETag>&quot;{}&quot;</ETag>"
       "</CompleteMultipartUploadResult>",
-      kNamespace, xml_escape(target.bucket), xml_escape(target.key),
+      kS3Namespace, xml_escape(target.bucket), xml_escape(target.key),
       xml_escape(target.bucket), xml_escape(target.key),
       std::get<ObjectState>(done).etag));
 }

@@ -20,6 +20,7 @@
 #include "leat/base/errors.h"
 #include "leat/base/system_error.h"
 #include "leat/base/text.h"
+#include "leat/bucket/open_folder.h"
 #include "leat/bucket/request_body.h"
 #include "leat/store/s3/aws/sigv4.h"
 
@@ -30,10 +31,6 @@ constexpr std::size_t kIdDigits = 32;
 constexpr std::size_t kMd5Digits = 32;
 constexpr std::size_t kNumberDigits = 5;
 constexpr std::size_t kMostTargetBytes = 16 << 10;
-
-struct CloseFolder {
-  void operator()(DIR* folder) const { ::closedir(folder); }
-};
 
 Error no_such_upload() { return not_found("there is no such upload"); }
 
@@ -68,7 +65,7 @@ std::optional<UploadPart> parse_part_name(std::string_view name) {
 }
 
 Result<std::vector<std::string>> names_in(const std::string& path) {
-  const std::unique_ptr<DIR, CloseFolder> folder(::opendir(path.c_str()));
+  const OpenFolder folder(::opendir(path.c_str()));
   if (!folder) return system_error(errno, "reading an upload");
   std::vector<std::string> names;
   while (const dirent* entry = ::readdir(folder.get())) {

@@ -8,27 +8,12 @@
 #include <pugixml.hpp>
 
 #include "leat/bucket/iso_date.h"
+#include "leat/bucket/s3_reply.h"
 
 namespace leat {
 namespace {
 
 constexpr std::size_t kMostDeleted = 1000;
-constexpr std::string_view kNamespace =
-    "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"";
-
-std::string resource_of(const S3Target& target) {
-  return fmt::format("/{}/{}", target.bucket, target.key);
-}
-
-Reply refused(const S3Error& error, const S3Target& target) {
-  return error_reply(error, resource_of(target));
-}
-
-Reply empty_reply(int status) {
-  Reply reply;
-  reply.status = status;
-  return reply;
-}
 
 }  // namespace
 
@@ -158,7 +143,7 @@ Reply copy_object_reply(BucketParts& parts, const WriteRequest& request,
   return xml_reply(
       fmt::format("<CopyObjectResult {}><LastModified>{}</LastModified>"
                   "<ETag>&quot;{}&quot;</ETag></CopyObjectResult>",
-                  kNamespace, iso_date(state->modified_ns), state->etag));
+                  kS3Namespace, iso_date(state->modified_ns), state->etag));
 }
 
 Reply delete_object_reply(const BucketParts& parts, const S3Target& target) {
@@ -184,7 +169,7 @@ Reply delete_objects_reply(const BucketParts& parts, const S3Target& target,
   const pugi::xml_node root = document.child("Delete");
   if (!parsed || !root) return refused(s3_error(S3Code::kMalformedXml), target);
   const bool is_quiet = std::string_view(root.child_value("Quiet")) == "true";
-  std::string inside = fmt::format("<DeleteResult {}>", kNamespace);
+  std::string inside = fmt::format("<DeleteResult {}>", kS3Namespace);
   std::size_t count = 0;
   for (const pugi::xml_node object : root.children("Object")) {
     if (++count > kMostDeleted) {

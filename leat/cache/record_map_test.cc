@@ -11,19 +11,19 @@
 namespace leat {
 namespace {
 
-RecordKey key_of(std::uint64_t n) { return {.high = n, .low = ~n}; }
+RecordKey map_key(std::uint64_t n) { return {.high = n, .low = ~n}; }
 
 /// A record of one page, at the `page`-th.
-RecordEntry put(std::uint64_t key, std::uint64_t page) {
+RecordEntry put_of(std::uint64_t key, std::uint64_t page) {
   return {.kind = RecordEntry::Kind::kPut,
-          .key = key_of(key),
+          .key = map_key(key),
           .source = 1,
           .offset = page * kPageBytes,
           .length_bytes = 100,
           .body_crc = 5};
 }
 RecordEntry drop(std::uint64_t key, std::uint64_t page) {
-  RecordEntry entry = put(key, page);
+  RecordEntry entry = put_of(key, page);
   entry.kind = RecordEntry::Kind::kDrop;
   return entry;
 }
@@ -50,15 +50,15 @@ class RecordMapTest : public ::testing::Test {
 
 TEST_F(RecordMapTest, KnowsWhatSegmentsSay) {
   const std::uint32_t other = add(/*is_mine=*/false);
-  map_.hear(other, put(1, 3));
-  map_.hear(other, put(2, 4));
+  map_.hear(other, put_of(1, 3));
+  map_.hear(other, put_of(2, 4));
   map_.hear(other, drop(1, 3));
 
-  EXPECT_FALSE(map_.holds(key_of(1)));
-  ASSERT_TRUE(map_.find(key_of(2)));
-  EXPECT_EQ(map_.find(key_of(2))->place.page, 4u);
-  EXPECT_TRUE(map_.is_at(key_of(2), other, put(2, 4)));
-  EXPECT_FALSE(map_.is_at(key_of(2), other, put(2, 5)));
+  EXPECT_FALSE(map_.holds(map_key(1)));
+  ASSERT_TRUE(map_.find(map_key(2)));
+  EXPECT_EQ(map_.find(map_key(2))->place.page, 4u);
+  EXPECT_TRUE(map_.is_at(map_key(2), other, put_of(2, 4)));
+  EXPECT_FALSE(map_.is_at(map_key(2), other, put_of(2, 5)));
   EXPECT_EQ(map_.at(other)->alive_bytes, kCost);
   EXPECT_EQ(map_.used_bytes(), 0u);  // Others' records are not ours to drop.
 }
@@ -66,64 +66,64 @@ TEST_F(RecordMapTest, KnowsWhatSegmentsSay) {
 TEST_F(RecordMapTest, ADropOfAnotherCopyForgetsNothing) {
   const std::uint32_t one = add(/*is_mine=*/false);
   const std::uint32_t two = add(/*is_mine=*/false);
-  map_.hear(one, put(1, 3));
-  map_.hear(two, put(1, 8));
+  map_.hear(one, put_of(1, 3));
+  map_.hear(two, put_of(1, 8));
 
   map_.hear(two, drop(1, 8));
-  EXPECT_TRUE(map_.holds(key_of(1)));
+  EXPECT_TRUE(map_.holds(map_key(1)));
 
   map_.hear(one, drop(1, 3));
-  EXPECT_FALSE(map_.holds(key_of(1)));
+  EXPECT_FALSE(map_.holds(map_key(1)));
 }
 
 TEST_F(RecordMapTest, OnlyOursAreUsedClaimedAndTaken) {
   const std::uint32_t mine = add(/*is_mine=*/true);
   const std::uint32_t other = add(/*is_mine=*/false);
-  map_.wrote(mine, put(1, 3));
-  map_.hear(other, put(2, 4));
+  map_.wrote(mine, put_of(1, 3));
+  map_.hear(other, put_of(2, 4));
 
   EXPECT_EQ(map_.used_bytes(), kCost);
   EXPECT_EQ(metrics_.value(Metric::kCacheRamBytes),
             static_cast<std::int64_t>(kCost));
-  EXPECT_EQ(map_.claim(key_of(1)), true);
-  EXPECT_EQ(map_.claim(key_of(2)), false);
-  EXPECT_EQ(map_.claim(key_of(3)), std::nullopt);
-  EXPECT_TRUE(map_.is_claimed(key_of(1)));
+  EXPECT_EQ(map_.claim(map_key(1)), true);
+  EXPECT_EQ(map_.claim(map_key(2)), false);
+  EXPECT_EQ(map_.claim(map_key(3)), std::nullopt);
+  EXPECT_TRUE(map_.is_claimed(map_key(1)));
 
-  EXPECT_FALSE(map_.take(key_of(2)));
-  EXPECT_EQ(map_.take(key_of(1))->place.page, 3u);
-  EXPECT_FALSE(map_.holds(key_of(1)));
+  EXPECT_FALSE(map_.take(map_key(2)));
+  EXPECT_EQ(map_.take(map_key(1))->place.page, 3u);
+  EXPECT_FALSE(map_.holds(map_key(1)));
   EXPECT_EQ(map_.used_bytes(), 0u);
 }
 
 TEST_F(RecordMapTest, WhatIsTakenOverCountsAndWaitsToBeClaimed) {
   const std::uint32_t left = add(/*is_mine=*/false);
-  for (const std::uint64_t n : {1, 2, 3, 4}) map_.hear(left, put(n, n));
+  for (const std::uint64_t n : {1, 2, 3, 4}) map_.hear(left, put_of(n, n));
 
   map_.count_as_mine(left, 4 * kCost, /*of_own_source=*/4);
 
   EXPECT_EQ(map_.used_bytes(), 4 * kCost);
-  EXPECT_FALSE(map_.is_claimed(key_of(1)));
+  EXPECT_FALSE(map_.is_claimed(map_key(1)));
   EXPECT_FALSE(map_.are_claimed_by(2));
-  EXPECT_EQ(map_.claim(key_of(1)), true);
+  EXPECT_EQ(map_.claim(map_key(1)), true);
   EXPECT_TRUE(map_.are_claimed_by(2));  // One of four, half of its part.
   EXPECT_FALSE(map_.are_claimed_by(1));
 }
 
 TEST_F(RecordMapTest, ABadRecordIsGivenUpOnceUnlessItMoved) {
   const std::uint32_t mine = add(/*is_mine=*/true);
-  map_.wrote(mine, put(1, 3));
-  const RecordPlace before = map_.find(key_of(1))->place;
+  map_.wrote(mine, put_of(1, 3));
+  const RecordPlace before = map_.find(map_key(1))->place;
   RecordPlace after = before;
   after.page = 9;
-  map_.moved(key_of(1), before, after);
+  map_.moved(map_key(1), before, after);
 
-  map_.give_up(key_of(1), before);  // A reader was late.
-  EXPECT_TRUE(map_.holds(key_of(1)));
+  map_.give_up(map_key(1), before);  // A reader was late.
+  EXPECT_TRUE(map_.holds(map_key(1)));
 
-  map_.give_up(key_of(1), after);
-  map_.give_up(key_of(1), after);
-  EXPECT_FALSE(map_.holds(key_of(1)));
+  map_.give_up(map_key(1), after);
+  map_.give_up(map_key(1), after);
+  EXPECT_FALSE(map_.holds(map_key(1)));
   EXPECT_EQ(map_.used_bytes(), 0u);
   EXPECT_EQ(metrics_.value(Metric::kCacheBadRecords), 1);
   EXPECT_EQ(map_.take_given_up().size(), 1u);
@@ -133,13 +133,13 @@ TEST_F(RecordMapTest, ABadRecordIsGivenUpOnceUnlessItMoved) {
 TEST_F(RecordMapTest, ASegmentGoesWithItsRecordsAndItsNumberIsUsedAgain) {
   const std::uint32_t mine = add(/*is_mine=*/true);
   const std::uint32_t other = add(/*is_mine=*/false);
-  map_.wrote(mine, put(1, 3));
-  map_.hear(other, put(2, 4));
+  map_.wrote(mine, put_of(1, 3));
+  map_.hear(other, put_of(2, 4));
 
   map_.forget_segment(mine);
 
-  EXPECT_FALSE(map_.holds(key_of(1)));
-  EXPECT_TRUE(map_.holds(key_of(2)));
+  EXPECT_FALSE(map_.holds(map_key(1)));
+  EXPECT_TRUE(map_.holds(map_key(2)));
   EXPECT_EQ(map_.used_bytes(), 0u);
   EXPECT_FALSE(map_.has_mine());
   EXPECT_EQ(map_.segments(), 1u);

@@ -42,8 +42,6 @@ constexpr std::uint64_t kAskForIds = 0;
 constexpr std::size_t kMostIds = 4096;
 constexpr int kOutOfDescriptorsMs = 200;
 
-Error failed(std::string doing) { return file_error(-errno, std::move(doing)); }
-
 void be_impatient(int fd, Nanoseconds patience) {
   const auto whole = std::chrono::duration_cast<std::chrono::seconds>(patience);
   const auto rest =
@@ -164,7 +162,8 @@ class SegmentExchange final : public SegmentFiles {
     const int fd = make_sealed_memory();
     if (fd < 0) return file_error(fd, "making memory for the RAM tier");
     Opened made{.fd = OwnedFd(fd), .is_writable = true};
-    if (!try_lock_segment(made.fd.get())) return failed("locking new memory");
+    if (!try_lock_segment(made.fd.get()))
+      return file_error(-errno, "locking new memory");
     const int error = write_all(ops_, made.fd.get(), encode(header), 0);
     if (error != 0) return file_error(error, "writing to the RAM tier");
     keep(header.id, made.fd.get());

@@ -21,7 +21,7 @@ namespace {
 using testing::FaultyFileOps;
 using testing::FileCall;
 
-RecordKey key_of(std::uint64_t n) {
+RecordKey tier_key(std::uint64_t n) {
   return record_key(
       {.url = "mem://a", .etag = "\"1\"", .offset = n, .length_bytes = 1});
 }
@@ -75,13 +75,13 @@ class SegmentTierTest : public ::testing::TestWithParam<Backing> {
     return *std::move(tier);
   }
   static bool insert(SegmentTier& tier, std::uint64_t n) {
-    return tier.insert(key_of(n), as_bytes(body_of(n)));
+    return tier.insert(tier_key(n), as_bytes(body_of(n)));
   }
   /// True for a hit, which is always the right bytes.
   static bool read(SegmentTier& tier, std::uint64_t n) {
     const std::string wanted = body_of(n);
     std::string got(wanted.size(), ' ');
-    if (!tier.read(key_of(n), std::as_writable_bytes(std::span(got)))) {
+    if (!tier.read(tier_key(n), std::as_writable_bytes(std::span(got)))) {
       return false;
     }
     EXPECT_EQ(got, wanted) << n;
@@ -107,7 +107,7 @@ TEST_P(SegmentTierTest, GivesBackWhatWasPutAndNothingElse) {
   EXPECT_FALSE(read(*tier, 50));
   std::string other_length(5, ' ');
   EXPECT_FALSE(
-      tier->read(key_of(1), std::as_writable_bytes(std::span(other_length))));
+      tier->read(tier_key(1), std::as_writable_bytes(std::span(other_length))));
   EXPECT_GT(tier->segments(), 1u);
 }
 
@@ -118,7 +118,7 @@ TEST_P(SegmentTierTest, RefusesWhatDoesNotFitAndEvictsNothing) {
 
   EXPECT_FALSE(insert(*tier, 4));
   for (std::uint64_t n = 0; n < 4; ++n) EXPECT_TRUE(read(*tier, n));
-  tier->drop(key_of(2));
+  tier->drop(tier_key(2));
   EXPECT_TRUE(insert(*tier, 4));
 
   EXPECT_FALSE(read(*tier, 2));
@@ -143,7 +143,7 @@ TEST_P(SegmentTierTest, DoesWhatAMapDoes) {
       if (expected && !held[n]) ++count;
       held[n] = held[n] || expected;
     } else {
-      tier->drop(key_of(n));
+      tier->drop(tier_key(n));
       if (held[n]) --count;
       held[n] = false;
     }
@@ -162,10 +162,10 @@ TEST_P(SegmentTierTest, DroppedRecordsTakeNoRoomInTheFiles) {
   const auto tier = open(64 * kMiB, kMiB);
   const std::string big(200 * kKiB, 'x');
   for (std::uint64_t n = 0; n < 40; ++n) {
-    ASSERT_TRUE(tier->insert(key_of(n), as_bytes(big)));
+    ASSERT_TRUE(tier->insert(tier_key(n), as_bytes(big)));
   }
   for (std::uint64_t n = 0; n < 40; ++n) {
-    if (n % 20 != 0) tier->drop(key_of(n));
+    if (n % 20 != 0) tier->drop(tier_key(n));
   }
 
   EXPECT_EQ(tier->records(), 2u);
@@ -188,7 +188,7 @@ TEST_P(SegmentTierTest, WithoutHolesNothingIsFreed) {
   ASSERT_TRUE(insert(*tier, 0));
   ASSERT_TRUE(insert(*tier, 1));
 
-  tier->drop(key_of(0));
+  tier->drop(tier_key(0));
 
   EXPECT_FALSE(tier->can_drop());
   EXPECT_TRUE(read(*tier, 0));
@@ -225,12 +225,12 @@ TEST_P(SegmentPreadTest, AFailingDiskIsLeftForLongerEachTime) {
   ASSERT_TRUE(insert(*tier, 0));
   ops_.fail(FileCall::kPread, EIO);
   EXPECT_FALSE(read(*tier, 0));
-  EXPECT_FALSE(tier->may_hold(key_of(0)));
+  EXPECT_FALSE(tier->may_hold(tier_key(0)));
   clock_.advance(std::chrono::seconds(11));
-  EXPECT_TRUE(tier->may_hold(key_of(0)));
+  EXPECT_TRUE(tier->may_hold(tier_key(0)));
   EXPECT_FALSE(read(*tier, 0));
   clock_.advance(std::chrono::seconds(11));
-  EXPECT_FALSE(tier->may_hold(key_of(0)));
+  EXPECT_FALSE(tier->may_hold(tier_key(0)));
   ops_.heal();
   clock_.advance(std::chrono::seconds(10));
 
@@ -247,7 +247,7 @@ TEST_P(SegmentPreadTest, ASlowDiskIsLeft) {
   });
 
   EXPECT_TRUE(read(*tier, 0));
-  EXPECT_FALSE(tier->may_hold(key_of(0)));
+  EXPECT_FALSE(tier->may_hold(tier_key(0)));
 }
 
 using SegmentMemoryTest = SegmentTierTest;
@@ -281,8 +281,8 @@ TEST_P(SegmentMemoryTest, ReadersBesideAWriterSeeRightBytesOrNone) {
   std::mt19937_64 draw(3);
   for (int i = 0; i < 4000; ++i) {
     const std::uint64_t n = draw() % kRecords;
-    if (tier->holds(key_of(n))) {
-      tier->drop(key_of(n));
+    if (tier->holds(tier_key(n))) {
+      tier->drop(tier_key(n));
     } else {
       ASSERT_TRUE(insert(*tier, n));
     }
@@ -304,7 +304,7 @@ TEST_P(SegmentFolderTest, ANewTierFindsWhatTheLastOneLeft) {
   {
     const auto tier = open(kMiB);
     for (std::uint64_t n = 0; n < 30; ++n) ASSERT_TRUE(insert(*tier, n));
-    tier->drop(key_of(5));
+    tier->drop(tier_key(5));
   }
   const auto tier = open(kMiB);
 
@@ -344,7 +344,7 @@ TEST_P(SegmentFolderTest, StrangersGoBeforeTheOwnSource) {
   EXPECT_FALSE(read(*tier, 10));
   EXPECT_TRUE(read(*tier, 20));
   EXPECT_FALSE(tier->make_room(3 * cost, false));
-  EXPECT_TRUE(tier->claim(key_of(20)));
+  EXPECT_TRUE(tier->claim(tier_key(20)));
   EXPECT_TRUE(tier->make_room(3 * cost, true));
   EXPECT_TRUE(read(*tier, 20));  // Claimed: the plan's, not a stranger's.
   EXPECT_FALSE(read(*tier, 21));

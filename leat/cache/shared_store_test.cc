@@ -19,14 +19,14 @@ using testing::CountingStore;
 using testing::kLength;
 using testing::Reader;
 
-constexpr std::uint64_t kSamples = 100;
+constexpr std::uint64_t kBoardSamples = 100;
 
 class SharedStoreTest : public testing::CachedStoreTest {
  protected:
   /// Room for two records, and another job that has yet to read sample 0.
   SharedStoreTest() {
-    other_ = *JobBoard::open(folder_, {}, kSamples);
-    std::vector<ReadTurn> turns(kSamples);
+    other_ = *JobBoard::open(folder_, {}, kBoardSamples);
+    std::vector<ReadTurn> turns(kBoardSamples);
     turns[0] = 1;
     other_->begin_epoch({.turns = turns});
     options_.catch_up_every = std::chrono::milliseconds(1);
@@ -42,7 +42,7 @@ class SharedStoreTest : public testing::CachedStoreTest {
         std::make_unique<CountingStore>(reads_), std::move(tiers), options_,
         &metrics_,
         CacheSharing{.claims = *RecordClaims::open(folder_),
-                     .board = *JobBoard::open(folder_, {}, kSamples),
+                     .board = *JobBoard::open(folder_, {}, kBoardSamples),
                      .keeps_bytes = keeps_bytes});
   }
 
@@ -76,7 +76,7 @@ class SharedStoreTest : public testing::CachedStoreTest {
   /// When the other job reads them; all others never.
   void other_reads(std::uint64_t first, ReadTurn first_turn,
                    std::uint64_t second, ReadTurn second_turn) {
-    std::vector<ReadTurn> turns(kSamples);
+    std::vector<ReadTurn> turns(kBoardSamples);
     turns[first] = first_turn;
     turns[second] = second_turn;
     other_->begin_epoch({.turns = turns});
@@ -109,7 +109,7 @@ class TwoStoresTest : public SharedStoreTest {
         std::make_unique<CountingStore>(reads_), std::move(tiers), options_,
         nullptr,
         CacheSharing{.claims = *RecordClaims::open(folder_),
-                     .board = *JobBoard::open(folder_, {}, kSamples),
+                     .board = *JobBoard::open(folder_, {}, kBoardSamples),
                      .keeps_bytes = false});
   }
   ~TwoStoresTest() override { others_.reset(); }

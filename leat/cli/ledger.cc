@@ -7,7 +7,7 @@
 namespace leat {
 namespace {
 
-constexpr std::uint64_t kMostFileBytes = 1 << 20;
+constexpr std::uint64_t kMostLedgerBytes = 1 << 20;
 constexpr double kMostWatts = 1e6;
 
 }  // namespace
@@ -56,7 +56,7 @@ void LedgerFlags::add_energy_to(CLI::App& app) {
 Result<Carbon> LedgerFlags::carbon() const {
   if (grid.empty()) return Carbon{};
   if (carbon_file.empty()) return carbon_of(grid);
-  LEAT_TRY(const std::string text, read_text(carbon_file, kMostFileBytes));
+  LEAT_TRY(const std::string text, read_text(carbon_file, kMostLedgerBytes));
   return carbon_of(grid, text, carbon_file);
 }
 
@@ -72,7 +72,7 @@ Result<Pricing> LedgerFlags::pricing(const std::string& served_by) const {
     LEAT_TRY(pricing.prices, prices_of(pricing.provider));
     return pricing;
   }
-  LEAT_TRY(const std::string text, read_text(prices_file, kMostFileBytes));
+  LEAT_TRY(const std::string text, read_text(prices_file, kMostLedgerBytes));
   LEAT_TRY(pricing.prices, prices_of(pricing.provider, text, prices_file));
   return pricing;
 }

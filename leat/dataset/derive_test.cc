@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 using CatalogueRef = std::shared_ptr<const Catalogue>;
 
-CatalogueRef open(Buffer file) {
+CatalogueRef open_ref(Buffer file) {
   return std::make_shared<const Catalogue>(*Catalogue::open(std::move(file)));
 }
 
@@ -49,14 +49,14 @@ CatalogueRef pictures(std::size_t count, EtagKind etags = EtagKind::kHttp,
     writer.set_float64(weight, 0.5 * static_cast<double>(i));
     writer.set_string(caption, "picture " + std::to_string(i));
   }
-  return open(*std::move(writer).finish());
+  return open_ref(*std::move(writer).finish());
 }
 
 TEST(DeriveTest, SelectionKeepsAllThatASampleHas) {
   const CatalogueRef all = pictures(6);
 
   const CatalogueRef some =
-      open(*select_samples(*all, std::array<SampleId, 3>{{{4}, {1}, {4}}}));
+      open_ref(*select_samples(*all, std::array<SampleId, 3>{{{4}, {1}, {4}}}));
 
   ASSERT_EQ(some->samples(), 3u);
   EXPECT_EQ(some->classes(), all->classes());
@@ -77,7 +77,7 @@ TEST(DeriveTest, SelectionKeepsAllThatASampleHas) {
 
 TEST(DeriveTest, SelectionLeavesOutObjectsThatNobodyNeeds) {
   const CatalogueRef some =
-      open(*select_samples(*pictures(6), std::array<SampleId, 1>{{{2}}}));
+      open_ref(*select_samples(*pictures(6), std::array<SampleId, 1>{{{2}}}));
 
   EXPECT_EQ(some->objects(), 2u);  // The image and the masks.
 }
@@ -87,10 +87,10 @@ TEST(DeriveTest, OrderIsPartOfWhichDataItIs) {
   const std::array<SampleId, 3> same{{{0}, {1}, {2}}};
   const std::array<SampleId, 3> turned{{{2}, {1}, {0}}};
 
-  const Hash128 digest = open(*select_samples(*all, same))->digest();
+  const Hash128 digest = open_ref(*select_samples(*all, same))->digest();
 
-  EXPECT_EQ(open(*select_samples(*all, same))->digest(), digest);
-  EXPECT_NE(open(*select_samples(*all, turned))->digest(), digest);
+  EXPECT_EQ(open_ref(*select_samples(*all, same))->digest(), digest);
+  EXPECT_NE(open_ref(*select_samples(*all, turned))->digest(), digest);
 }
 
 TEST(DeriveTest, PartsAreJoinedOneAfterTheOther) {
@@ -140,7 +140,7 @@ CatalogueRef labelled(const std::vector<std::string>& classes,
     writer.set_range(data, {object, 0, 1});
     writer.set_int64(label, static_cast<std::int64_t>(i) + extra);
   }
-  return open(*std::move(writer).finish());
+  return open_ref(*std::move(writer).finish());
 }
 
 TEST(DeriveTest, ClassesAreMergedByName) {
@@ -215,8 +215,8 @@ TEST(DeriveTest, JoinedPartsAreCountedOn) {
 TEST(DeriveTest, PartsWithOtherFieldsAreRefused) {
   CatalogueWriter writer(Layout::kObjects, EtagKind::kNone);
   writer.add_field({"audio", FieldKind::kBytes});
-  const std::array<CatalogueRef, 2> parts{pictures(1),
-                                          open(*std::move(writer).finish())};
+  const std::array<CatalogueRef, 2> parts{
+      pictures(1), open_ref(*std::move(writer).finish())};
 
   const Result<Catalogue> joined = join_catalogues(parts);
 

@@ -82,7 +82,7 @@ TEST(SelectionTest, FiltersSayWhichObjectsCount) {
               ElementsAre("a/1.jpg", "c/d/4.jpg"));
   EXPECT_THAT(taken(keys, {.extensions = {"PNG", ".csv"}}),
               ElementsAre("a/x.csv", "b/3.png"));
-  EXPECT_THAT(taken(keys, {.extensions = {"*"}}), testing::SizeIs(5));
+  EXPECT_THAT(taken(keys, {.extensions = {"*"}}), ::testing::SizeIs(5));
   EXPECT_THAT(
       taken({"x.tfrecord-0-of-2", "x.txt"}, {.extensions = {"tfrecord"}}),
       ElementsAre("x.tfrecord-0-of-2"));

@@ -7,7 +7,7 @@ namespace {
 
 using Found = ValueRoom::Found;
 
-TensorSpec picture(std::int64_t height, std::int64_t width) {
+TensorSpec picture_spec(std::int64_t height, std::int64_t width) {
   return {DType::kUint8, {1, height, width}};
 }
 
@@ -19,10 +19,10 @@ TEST(ValueRoomTest, TakesFromTheBudgetWhatWasGuessedTooLow) {
   const auto find = [&](const TensorSpec& spec) {
     return room.find(0, spec, Joining::kShapes, {}, budget);
   };
-  EXPECT_EQ(find(picture(5, 10)), Found::kYes);
+  EXPECT_EQ(find(picture_spec(5, 10)), Found::kYes);
   EXPECT_EQ(budget.used_bytes(), 0u);
   // Values, and the array that joins them.
-  EXPECT_EQ(find(picture(10, 10)), Found::kYes);
+  EXPECT_EQ(find(picture_spec(10, 10)), Found::kYes);
   EXPECT_EQ(room.needed_bytes(), 300u);
   EXPECT_EQ(budget.used_bytes(), 200u);
   room.release();
@@ -35,9 +35,9 @@ TEST(ValueRoomTest, SaysWhereThereIsNoneNowAndWhereThereNeverIs) {
   ValueRoom room;
   room.begin(1, 2, 0);
 
-  EXPECT_EQ(room.find(0, picture(10, 10), Joining::kStack, {}, budget),
+  EXPECT_EQ(room.find(0, picture_spec(10, 10), Joining::kStack, {}, budget),
             Found::kNotNow);
-  EXPECT_EQ(room.find(0, picture(20, 21), Joining::kStack, {}, budget),
+  EXPECT_EQ(room.find(0, picture_spec(20, 21), Joining::kStack, {}, budget),
             Found::kTooMuch);
   EXPECT_EQ(room.needed_bytes(), 1040u);
 }
@@ -48,10 +48,10 @@ TEST(ValueRoomTest, CountsWhatPicturesAreFilledUpTo) {
   room.begin(2, 3, 0);
   const PadRule rule{.multiple = 8, .height_at = 1};
 
-  EXPECT_EQ(room.find(1, picture(9, 2), Joining::kPadded, rule, budget),
+  EXPECT_EQ(room.find(1, picture_spec(9, 2), Joining::kPadded, rule, budget),
             Found::kYes);
   EXPECT_EQ(room.needed_bytes(), 18u + 3 * 16 * 8);
-  EXPECT_EQ(room.find(1, picture(2, 9), Joining::kPadded, rule, budget),
+  EXPECT_EQ(room.find(1, picture_spec(2, 9), Joining::kPadded, rule, budget),
             Found::kYes);
   EXPECT_EQ(room.needed_bytes(), 36u + 3 * 16 * 16);
   EXPECT_EQ(budget.used_bytes(), room.needed_bytes());

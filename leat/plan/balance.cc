@@ -33,8 +33,8 @@
 namespace leat {
 namespace {
 
-constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-constexpr std::uint64_t kMost = 0x7fffffff;
+constexpr std::uint32_t kNoItem = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t kMostItems = 0x7fffffff;
 
 using Items = std::span<const std::uint32_t>;
 
@@ -54,8 +54,8 @@ struct Division {
 /// Items with the same place in all tuples so far: a list through `next`.
 struct Chain {
   double cost = 0;
-  std::uint32_t first = kNone;
-  std::uint32_t last = kNone;
+  std::uint32_t first = kNoItem;
+  std::uint32_t last = kNoItem;
 
   /// Heavier ones first; the order is total, so every machine has the same.
   bool operator<(const Chain& other) const {
@@ -67,7 +67,7 @@ struct Chain {
 class Differencing {
  public:
   Differencing(std::span<const double> costs, Items falling, std::size_t groups)
-      : groups_(groups), next_(costs.size(), kNone) {
+      : groups_(groups), next_(costs.size(), kNoItem) {
     chains_.resize((falling.size() + groups - 1) / groups * groups);
     for (std::size_t i = 0; i < falling.size(); ++i) {
       chains_[i] = {costs[falling[i]], falling[i], falling[i]};
@@ -79,7 +79,8 @@ class Differencing {
     if (chains_.empty()) return division;
     const std::span<Chain> whole = join_all();
     for (std::size_t group = 0; group < groups_; ++group) {
-      for (auto item = whole[group].first; item != kNone; item = next_[item]) {
+      for (auto item = whole[group].first; item != kNoItem;
+           item = next_[item]) {
         division.add(group, item, costs[item]);
       }
     }
@@ -124,8 +125,8 @@ class Differencing {
     for (std::size_t i = 0; i < groups_; ++i) {
       const Chain& light = joined[groups_ - 1 - i];
       kept[i].cost += light.cost;
-      if (light.first == kNone) continue;
-      (kept[i].first == kNone ? kept[i].first : next_[kept[i].last]) =
+      if (light.first == kNoItem) continue;
+      (kept[i].first == kNoItem ? kept[i].first : next_[kept[i].last]) =
           light.first;
       kept[i].last = light.last;
     }
@@ -256,14 +257,14 @@ Result<void> check(std::span<const double> costs,
                    const BalanceOptions& options) {
   const std::uint64_t groups =
       std::uint64_t{options.ranks} * options.micro_batches;
-  if (groups == 0 || groups > kMost) {
+  if (groups == 0 || groups > kMostItems) {
     return invalid(
         "{} ranks of {} micro-batches; there are 1 to {} micro-batches in all",
-        options.ranks, options.micro_batches, kMost);
+        options.ranks, options.micro_batches, kMostItems);
   }
-  if (costs.size() > kMost) {
+  if (costs.size() > kMostItems) {
     return invalid("{} items in a step; at most {} can be dealt", costs.size(),
-                   kMost);
+                   kMostItems);
   }
   for (std::size_t i = 0; i < costs.size(); ++i) {
     if (!std::isfinite(costs[i]) || costs[i] < 0) {

@@ -13,9 +13,8 @@
 namespace leat {
 namespace {
 
-constexpr double kBytesOfGb = 1e9;
 /// A crossing past so many epochs is none that anybody trains for.
-constexpr double kMostEpochs = 1e9;
+constexpr double kMostCrossing = 1e9;
 
 void add(WayUse& use, const WayPart& part, double times, double nodes) {
   use.usage.gets += times * part.gets;
@@ -57,7 +56,7 @@ std::optional<std::uint64_t> crossing(const CostLine& now,
   if (!(gain > 0)) return std::nullopt;
   const double lead = other.at(from) - now.at(from);
   const double more = std::floor(std::max(lead, 0.0) / gain);
-  if (more > kMostEpochs) return std::nullopt;
+  if (more > kMostCrossing) return std::nullopt;
   std::uint64_t epochs = from + static_cast<std::uint64_t>(more);
   // The division rounds, so that it may be one off.
   while (epochs <= from || !(other.at(epochs) < now.at(epochs))) ++epochs;

@@ -7,11 +7,11 @@
 namespace leat {
 namespace {
 
-const Prices kPrices{.get_per_1000 = 1,
-                     .list_per_1000 = 1000,
-                     .nat_per_gb = 0.5,
-                     .memory_per_gb_hour = 0.25,
-                     .disk_per_gb_month = 7.3};
+const Prices kBreakEvenPrices{.get_per_1000 = 1,
+                              .list_per_1000 = 1000,
+                              .nat_per_gb = 0.5,
+                              .memory_per_gb_hour = 0.25,
+                              .disk_per_gb_month = 7.3};
 const Billing kBilling{.node_per_hour = 3, .is_behind_nat = true};
 
 /// An hour an epoch, a quarter of it waiting; the whole data in each.
@@ -37,7 +37,8 @@ Way copied() {
 }
 
 TEST(BreakEvenTest, AWayCostsItsRequestsTrafficHoursAndRents) {
-  const WayCost cost = cost_of(use_of(copied(), 2, 2), kPrices, kBilling);
+  const WayCost cost =
+      cost_of(use_of(copied(), 2, 2), kBreakEvenPrices, kBilling);
 
   EXPECT_DOUBLE_EQ(cost.run.gets, 8);
   EXPECT_DOUBLE_EQ(cost.run.lists, 2);
@@ -53,7 +54,8 @@ TEST(BreakEvenTest, MemoryIsRentedByTheHour) {
   Way way = bucket();
   way.memory_bytes = 8e9;
 
-  EXPECT_DOUBLE_EQ(cost_of(use_of(way, 3, 1), kPrices, kBilling).memory, 6);
+  EXPECT_DOUBLE_EQ(
+      cost_of(use_of(way, 3, 1), kBreakEvenPrices, kBilling).memory, 6);
 }
 
 TEST(BreakEvenTest, EpochsPastTheListedOnesAreAsTheLast) {
@@ -68,8 +70,8 @@ TEST(BreakEvenTest, EpochsPastTheListedOnesAreAsTheLast) {
 TEST(BreakEvenTest, ACopyPaysFromTheEpochOnThatMadeUpForIt) {
   // An epoch: 4 + 1 + 3 = 8 dollars and a list, against 2.25 and rent of 0.03
   // after 8 + 2 + 2 + 1.5 and 0.02.
-  const auto runs =
-      cheapest_by_epochs(std::vector{bucket(), copied()}, 1, kPrices, kBilling);
+  const auto runs = cheapest_by_epochs(std::vector{bucket(), copied()}, 1,
+                                       kBreakEvenPrices, kBilling);
 
   ASSERT_EQ(runs.size(), 2u);
   EXPECT_EQ(runs[0].epochs, 1u);
@@ -79,8 +81,8 @@ TEST(BreakEvenTest, ACopyPaysFromTheEpochOnThatMadeUpForIt) {
 }
 
 TEST(BreakEvenTest, EqualWaysKeepTheFirst) {
-  const auto runs =
-      cheapest_by_epochs(std::vector{bucket(), bucket()}, 1, kPrices, kBilling);
+  const auto runs = cheapest_by_epochs(std::vector{bucket(), bucket()}, 1,
+                                       kBreakEvenPrices, kBilling);
 
   ASSERT_EQ(runs.size(), 1u);
   EXPECT_EQ(runs[0].way, 0u);
@@ -94,7 +96,8 @@ std::vector<CheapestFrom> one_by_one(std::span<const Way> ways,
     std::size_t best = runs.empty() ? 0 : runs.back().way;
     for (std::size_t i = 0; i < ways.size(); ++i) {
       const auto total = [&](std::size_t way) {
-        return cost_of(use_of(ways[way], epochs, 2), kPrices, kBilling).total();
+        return cost_of(use_of(ways[way], epochs, 2), kBreakEvenPrices, kBilling)
+            .total();
       };
       if (total(i) < total(best)) best = i;
     }
@@ -120,7 +123,7 @@ TEST(BreakEvenTest, CrossingsAreThoseOfCountingOneByOne) {
       way.disk_bytes = any(1e10);
     }
 
-    auto told = cheapest_by_epochs(ways, 2, kPrices, kBilling);
+    auto told = cheapest_by_epochs(ways, 2, kBreakEvenPrices, kBilling);
 
     std::erase_if(told, [](const auto& run) { return run.epochs > kMost; });
     const auto counted = one_by_one(ways, kMost);
@@ -136,8 +139,9 @@ TEST(BreakEvenTest, AtAnEvenPriceTwoWaysCostTheSame) {
   const WayUse first = use_of(copied(), 5, 2);
   const WayUse second = use_of(bucket(), 5, 2);
   std::size_t checked = 0;
-  for (const EvenPrice& even : even_prices(first, second, kPrices, kBilling)) {
-    Prices prices = kPrices;
+  for (const EvenPrice& even :
+       even_prices(first, second, kBreakEvenPrices, kBilling)) {
+    Prices prices = kBreakEvenPrices;
     Billing billing = kBilling;
     double* price = even.price == "node_per_hour"  ? &billing.node_per_hour
                     : even.price == "get_per_1000" ? &prices.get_per_1000
@@ -159,7 +163,7 @@ TEST(BreakEvenTest, AtAnEvenPriceTwoWaysCostTheSame) {
 TEST(BreakEvenTest, APriceThatBothPayAlikeMakesNothingEven) {
   const WayUse use = use_of(bucket(), 1, 1);
 
-  EXPECT_TRUE(even_prices(use, use, kPrices, kBilling).empty());
+  EXPECT_TRUE(even_prices(use, use, kBreakEvenPrices, kBilling).empty());
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace leat {
 namespace {
 
-std::unique_ptr<CachePolicy> policy_of(const CachePolicySpec& spec) {
+std::unique_ptr<CachePolicy> policy_by(const CachePolicySpec& spec) {
   Result<std::unique_ptr<CachePolicy>> policy = make_cache_policy(spec);
   EXPECT_TRUE(policy.has_value());
   return std::move(*policy);
@@ -18,7 +18,7 @@ std::unique_ptr<CachePolicy> policy_of(const CachePolicySpec& spec) {
 
 std::unique_ptr<CachePolicy> items(const char* name, std::uint64_t capacity,
                                    AccessTime window = 0) {
-  return policy_of({.name = name,
+  return policy_by({.name = name,
                     .samples = 100,
                     .capacity = capacity,
                     .unit = CapacityUnit::kItems,
@@ -80,7 +80,7 @@ TEST(CachePolicyTest, NeverEvictRefusesWhatNoLongerFits) {
 
 TEST(CachePolicyTest, NeverEvictKeepsOnlyWhatIsPlanned) {
   const auto policy =
-      policy_of({.name = "never_evict",
+      policy_by({.name = "never_evict",
                  .samples = 100,
                  .capacity = 10,
                  .unit = CapacityUnit::kItems,
@@ -122,7 +122,7 @@ TEST(CachePolicyTest, BeladyGivesUpWhatIsNeverUsedAgain) {
 
 TEST(CachePolicyTest, BeladyRefusesWithoutDroppingIfNotEnoughGoesFree) {
   const auto policy =
-      policy_of({.name = "belady", .samples = 100, .capacity = 10});
+      policy_by({.name = "belady", .samples = 100, .capacity = 10});
   std::vector<SampleId> drop;
   ASSERT_TRUE(policy->admit(SampleId{1}, 6, 0, 5, drop));
   ASSERT_TRUE(policy->admit(SampleId{2}, 4, 0, 50, drop));
@@ -149,7 +149,7 @@ TEST(CachePolicyTest, AWindowHoldsOnlyWhatIsUsedWithinIt) {
 }
 
 TEST(CachePolicyTest, AWindowCountsReadsWhereTheClockLeapsFromEpochToEpoch) {
-  const auto policy = policy_of({.name = "windowed_belady",
+  const auto policy = policy_by({.name = "windowed_belady",
                                  .samples = 10,
                                  .capacity = 100,
                                  .window = 5,

@@ -12,8 +12,8 @@
 namespace leat {
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames = {"none", "sticky", "remap",
-                                                    "balance"};
+constexpr std::array<std::string_view, 4> kLocalityNames = {"none", "sticky",
+                                                            "remap", "balance"};
 
 std::vector<std::uint64_t> run_of(const StepSlice& slice) {
   std::vector<std::uint64_t> positions(slice.size());
@@ -24,18 +24,18 @@ std::vector<std::uint64_t> run_of(const StepSlice& slice) {
 }  // namespace
 
 std::string_view to_string(Locality locality) {
-  return kNames[static_cast<std::size_t>(locality)];
+  return kLocalityNames[static_cast<std::size_t>(locality)];
 }
 
-std::span<const std::string_view> locality_names() { return kNames; }
+std::span<const std::string_view> locality_names() { return kLocalityNames; }
 
 Result<Locality> parse_locality(std::string_view name) {
-  const auto found = std::ranges::find(kNames, name);
-  if (found != kNames.end()) {
-    return static_cast<Locality>(found - kNames.begin());
+  const auto found = std::ranges::find(kLocalityNames, name);
+  if (found != kLocalityNames.end()) {
+    return static_cast<Locality>(found - kLocalityNames.begin());
   }
   return invalid("locality=\"{}\"; it is one of {}", name,
-                 fmt::join(kNames, ", "));
+                 fmt::join(kLocalityNames, ", "));
 }
 
 std::uint32_t home_of(SampleId sample, std::uint32_t world_size) {

@@ -9,8 +9,8 @@
 namespace leat {
 namespace {
 
-Steps steps_of(std::uint64_t samples, std::uint64_t batch, Rank rank,
-               Tail tail = Tail::kKeep, std::uint64_t start = 0) {
+Steps dealt_steps(std::uint64_t samples, std::uint64_t batch, Rank rank,
+                  Tail tail = Tail::kKeep, std::uint64_t start = 0) {
   return *Steps::make({.samples = samples,
                        .start = start,
                        .global_batch = batch,
@@ -29,13 +29,14 @@ RC_GTEST_PROP(DealingProperty, EveryStepKeepsItsPositionsAndEveryRankItsCount,
   const auto tail = *rc::gen::element(Tail::kKeep, Tail::kPad);
   const EpochOrder order(
       samples, {.seed = *rc::gen::arbitrary<std::uint64_t>()}, nullptr, 0);
-  const Steps first = steps_of(samples, batch, {0, world}, tail, start);
+  const Steps first = dealt_steps(samples, batch, {0, world}, tail, start);
 
   for (std::uint64_t k = 0; k < first.count(); ++k) {
     std::vector<std::uint64_t> got;
     std::vector<std::uint64_t> expected;
     for (std::uint32_t rank = 0; rank < world; ++rank) {
-      const Steps steps = steps_of(samples, batch, {rank, world}, tail, start);
+      const Steps steps =
+          dealt_steps(samples, batch, {rank, world}, tail, start);
       const StepSlice slice = steps.slice(k);
       const auto mine = positions_at_home(steps, k, order);
       RC_ASSERT(mine.size() == slice.size());
@@ -55,7 +56,7 @@ TEST(DealingTest, MostSamplesAreReadAtHomeInEveryEpoch) {
   constexpr std::uint64_t kBatch = 1200;
   for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
     const EpochOrder order(kSamples, {}, nullptr, epoch);
-    const Steps steps = steps_of(kSamples, kBatch, {2, 3});
+    const Steps steps = dealt_steps(kSamples, kBatch, {2, 3});
     std::uint64_t at_home = 0;
     for (std::uint64_t k = 0; k < steps.count(); ++k) {
       for (const std::uint64_t p : positions_at_home(steps, k, order)) {

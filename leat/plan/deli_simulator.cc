@@ -9,6 +9,7 @@
 #include "leat/base/errors.h"
 #include "leat/plan/cache_policy.h"
 #include "leat/plan/fetch_ahead.h"
+#include "leat/plan/simulation_checks.h"
 
 namespace leat {
 namespace {
@@ -26,10 +27,6 @@ Result<void> check(const DeliOptions& options) {
     }
   }
   return {};
-}
-
-Error stopped() {
-  return Error(ErrorCode::kCancelled, "the simulation was stopped");
 }
 
 /// Records that the server was asked for and has not inserted yet.
@@ -52,7 +49,7 @@ class Node {
     std::deque<SampleId> queue;
     std::vector<SampleId> batch;
     while (epoch.reads < order.size()) {
-      if (stop.stop_requested()) return stopped();
+      if (stop.stop_requested()) return simulation_stopped();
       batch.clear();
       while (batch.size() < options_.batch) {
         if (const std::uint64_t more = rule.draw(); more != 0) {
@@ -146,7 +143,7 @@ Result<std::vector<DeliEpoch>> simulate_deli(
   counts.reserve(epochs.size());
   for (const auto& order : epochs) {
     // Covers orders cut short, too.
-    if (stop.stop_requested()) return stopped();
+    if (stop.stop_requested()) return simulation_stopped();
     LEAT_TRY(const DeliEpoch epoch, node.run_epoch(order, stop));
     counts.push_back(epoch);
   }

@@ -15,7 +15,7 @@ std::vector<std::vector<SampleId>> in_order(std::uint64_t samples) {
   return {order};
 }
 
-DeliEpoch run(const DeliOptions& options, std::uint64_t samples) {
+DeliEpoch run_deli(const DeliOptions& options, std::uint64_t samples) {
   auto epochs = simulate_deli(options, in_order(samples));
   EXPECT_TRUE(epochs.has_value());
   return epochs->front();
@@ -24,12 +24,12 @@ DeliEpoch run(const DeliOptions& options, std::uint64_t samples) {
 // A GET of 1 s, a fetch of 4 + 0 s: the first four of each refill are missed,
 // then what it brought is found.
 TEST(DeliSimulatorTest, MissesUntilTheFetchHasCome) {
-  const DeliEpoch epoch = run({.fetch_size = 10,
-                               .capacity_items = 10,
-                               .batch = 10,
-                               .get_seconds = 1,
-                               .fetch_seconds = 4},
-                              30);
+  const DeliEpoch epoch = run_deli({.fetch_size = 10,
+                                    .capacity_items = 10,
+                                    .batch = 10,
+                                    .get_seconds = 1,
+                                    .fetch_seconds = 4},
+                                   30);
 
   EXPECT_EQ(epoch.misses, 3u * 4u);
   EXPECT_EQ(epoch.fetched, 30u);
@@ -38,14 +38,14 @@ TEST(DeliSimulatorTest, MissesUntilTheFetchHasCome) {
 
 // A threshold of a batch asks one batch ahead: computing hides the fetch.
 TEST(DeliSimulatorTest, AThresholdFetchesWhileTheQueueIsUsedUp) {
-  const DeliEpoch epoch = run({.fetch_size = 10,
-                               .queue_threshold = 10,
-                               .capacity_items = 20,
-                               .batch = 10,
-                               .compute_seconds = 10,
-                               .get_seconds = 1,
-                               .fetch_seconds = 4},
-                              100);
+  const DeliEpoch epoch = run_deli({.fetch_size = 10,
+                                    .queue_threshold = 10,
+                                    .capacity_items = 20,
+                                    .batch = 10,
+                                    .compute_seconds = 10,
+                                    .get_seconds = 1,
+                                    .fetch_seconds = 4},
+                                   100);
 
   EXPECT_EQ(epoch.misses, 4u);  // By the very first fetch.
 }
@@ -62,19 +62,19 @@ TEST(DeliSimulatorTest, AFetchIntoAFullFifoDropsWhatIsNotReadYet) {
   DeliOptions too_small = fits;
   too_small.capacity_items = 5;
 
-  EXPECT_GT(run(too_small, 200).misses, 3 * run(fits, 200).misses);
+  EXPECT_GT(run_deli(too_small, 200).misses, 3 * run_deli(fits, 200).misses);
 }
 
 // A batch's indices are drawn at once, so a small fetch size asks for several
 // fetches at the same moment: the second comes 4 s after the first, at 8 s,
 // when the training has missed 0 to 3, found 4 and missed 5 to 8.
 TEST(DeliSimulatorTest, AFetchWaitsForTheOneBeforeIt) {
-  const DeliEpoch epoch = run({.fetch_size = 5,
-                               .capacity_items = 10,
-                               .batch = 10,
-                               .get_seconds = 1,
-                               .fetch_seconds = 4},
-                              10);
+  const DeliEpoch epoch = run_deli({.fetch_size = 5,
+                                    .capacity_items = 10,
+                                    .batch = 10,
+                                    .get_seconds = 1,
+                                    .fetch_seconds = 4},
+                                   10);
 
   EXPECT_EQ(epoch.misses, 8u);  // Fetches beside each other: 4.
   EXPECT_DOUBLE_EQ(epoch.loading_seconds, 8.0);
@@ -83,13 +83,13 @@ TEST(DeliSimulatorTest, AFetchWaitsForTheOneBeforeIt) {
 // Time that nobody asks for anything is not kept for later: a fetch begins when
 // it is asked for, or when the one before it has come, if that is later.
 TEST(DeliSimulatorTest, AFetchBeginsNoEarlierThanItIsAskedFor) {
-  const DeliEpoch epoch = run({.fetch_size = 5,
-                               .capacity_items = 10,
-                               .batch = 5,
-                               .compute_seconds = 100,
-                               .get_seconds = 1,
-                               .fetch_seconds = 4},
-                              10);
+  const DeliEpoch epoch = run_deli({.fetch_size = 5,
+                                    .capacity_items = 10,
+                                    .batch = 5,
+                                    .compute_seconds = 100,
+                                    .get_seconds = 1,
+                                    .fetch_seconds = 4},
+                                   10);
 
   EXPECT_EQ(epoch.misses, 8u);  // 4 of each fetch.
 }

@@ -33,7 +33,7 @@ OrderOptions by(std::shared_ptr<const DrawnOrder> drawn) {
   return {.shuffle = Shuffle::kDrawn, .drawn = kept.back().get()};
 }
 
-Ids all_of(const EpochOrder& order) {
+Ids all_drawn(const EpochOrder& order) {
   Ids ids;
   for (std::uint64_t p = 0; p < order.size(); ++p) {
     ids.push_back(order.at(p).value);
@@ -46,7 +46,7 @@ TEST(WeightedOrderTest, AnEpochHasTheSizeAskedForAndWhatWeightsSay) {
 
   ASSERT_EQ(order.size(), 100'000u);
   Ids counts(3);
-  for (const std::uint64_t id : all_of(order)) ++counts[id];
+  for (const std::uint64_t id : all_drawn(order)) ++counts[id];
   EXPECT_EQ(counts[1], 0u);
   EXPECT_NEAR(static_cast<double>(counts[0]), 25'000, 450);  // 3.3 sigma.
 }
@@ -56,7 +56,7 @@ TEST(WeightedOrderTest, SeedsAndEpochsDrawApart) {
   std::set<Ids> found;
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
-      found.insert(all_of(
+      found.insert(all_drawn(
           EpochOrder(100, by(weighted(weights, seed, 50)), nullptr, epoch)));
     }
   }
@@ -64,7 +64,7 @@ TEST(WeightedOrderTest, SeedsAndEpochsDrawApart) {
   EXPECT_EQ(found.size(), 16u);
   // And again the same.
   EXPECT_TRUE(found.contains(
-      all_of(EpochOrder(100, by(weighted(weights, 3, 50)), nullptr, 3))));
+      all_drawn(EpochOrder(100, by(weighted(weights, 3, 50)), nullptr, 3))));
 }
 
 // Two draws that follow each other have nothing to do with each other.
@@ -88,7 +88,7 @@ TEST(WeightedOrderTest, NeighboursAreIndependent) {
 TEST(WeightedOrderTest, TheOrderOfAFixedKeyNeverChanges) {
   const EpochOrder order(5, by(weighted({1, 2, 3, 4, 5}, 7, 12)), nullptr, 3);
 
-  EXPECT_EQ(all_of(order), (Ids{0, 4, 4, 3, 1, 4, 2, 4, 2, 4, 2, 4}));
+  EXPECT_EQ(all_drawn(order), (Ids{0, 4, 4, 3, 1, 4, 2, 4, 2, 4, 2, 4}));
 }
 
 TEST(WeightedOrderTest, AnEpochWithoutSamplesIsRefused) {
@@ -194,7 +194,7 @@ RC_GTEST_PROP(WeightedOrderProperty, RanksReadTheGlobalOrder, ()) {
       }
     }
   }
-  RC_ASSERT(read == all_of(order));
+  RC_ASSERT(read == all_drawn(order));
 }
 
 NextUseOptions job(std::shared_ptr<const DrawnOrder> drawn,

@@ -18,8 +18,8 @@ std::unique_ptr<HolderDealing> make(const HolderDealingOptions& options) {
   return *std::move(dealing);
 }
 
-Steps steps_of(const HolderDealingOptions& options, std::uint64_t start = 0,
-               std::uint32_t rank = 0) {
+Steps holder_steps(const HolderDealingOptions& options, std::uint64_t start = 0,
+                   std::uint32_t rank = 0) {
   return *Steps::make({.samples = options.samples,
                        .start = start,
                        .global_batch = options.global_batch,
@@ -44,7 +44,7 @@ std::vector<Dealt> rest_of(HolderDealing& dealing,
                            std::uint64_t epoch, std::uint64_t position) {
   EXPECT_TRUE(dealing.seek(epoch, position, {}));
   std::vector<Dealt> steps;
-  const std::uint64_t count = steps_of(options, position).count();
+  const std::uint64_t count = holder_steps(options, position).count();
   for (std::uint64_t k = 0; k < count; ++k) {
     steps.push_back(flat(dealing.next_step()));
   }
@@ -80,7 +80,7 @@ RC_GTEST_PROP(HolderDealingProperty,
   for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
     const EpochOrder order(options.samples, options.order, nullptr, epoch);
     RC_ASSERT(dealing->seek(epoch, 0, {}).has_value());
-    const Steps steps = steps_of(options);
+    const Steps steps = holder_steps(options);
     for (std::uint64_t k = 0; k < steps.count(); ++k) {
       std::vector<std::uint64_t> counts(options.world_size);
       std::uint64_t position = steps.all_ranks(k).begin;
@@ -91,7 +91,8 @@ RC_GTEST_PROP(HolderDealingProperty,
       }
       RC_ASSERT(position == steps.all_ranks(k).end);
       for (std::uint32_t rank = 0; rank < options.world_size; ++rank) {
-        RC_ASSERT(counts[rank] == steps_of(options, 0, rank).slice(k).size());
+        RC_ASSERT(counts[rank] ==
+                  holder_steps(options, 0, rank).slice(k).size());
       }
     }
   }
@@ -107,7 +108,7 @@ RC_GTEST_PROP(HolderDealingProperty, GoesOnAsIfItHadNeverStopped, ()) {
   }
   const auto epoch = *rc::gen::inRange<std::uint64_t>(0, 4);
   const auto step =
-      *rc::gen::inRange<std::uint64_t>(0, steps_of(options).count());
+      *rc::gen::inRange<std::uint64_t>(0, holder_steps(options).count());
   const std::uint64_t position = step * options.global_batch;
   const std::vector<Dealt> expected(
       epochs[epoch].begin() + static_cast<std::ptrdiff_t>(step),
@@ -138,9 +139,9 @@ RC_GTEST_PROP(HolderDealingProperty, TheFirstEpochOfAStreamIsDealtInRuns, ()) {
   const auto dealing = make(options);
 
   RC_ASSERT(dealing->seek(0, 0, {}).has_value());
-  for (std::uint64_t k = 0; k < steps_of(options).count(); ++k) {
+  for (std::uint64_t k = 0; k < holder_steps(options).count(); ++k) {
     for (const DealtSample& dealt : dealing->next_step()) {
-      const StepSlice slice = steps_of(options, 0, dealt.rank).slice(k);
+      const StepSlice slice = holder_steps(options, 0, dealt.rank).slice(k);
       RC_ASSERT(slice.begin <= dealt.position && dealt.position < slice.end);
     }
   }

@@ -14,7 +14,7 @@
 namespace leat {
 namespace {
 
-constexpr std::uint64_t kPiece = BlockMap::kDefaultPieceBytes;
+constexpr std::uint64_t kLanePiece = BlockMap::kDefaultPieceBytes;
 constexpr std::uint64_t kGap = 1 << 20;
 
 /// Shards whose samples have about the same length, give or take a part.
@@ -38,7 +38,7 @@ struct Shards {
       }
       bytes += at;
     }
-    blocks = std::make_shared<const BlockMap>(BlockMap::cut(spans, kPiece));
+    blocks = std::make_shared<const BlockMap>(BlockMap::cut(spans, kLanePiece));
   }
 
   EpochOrder order(std::uint32_t mixed = 64) const {
@@ -49,8 +49,8 @@ struct Shards {
   }
 };
 
-Steps steps_of(std::uint64_t samples, std::uint64_t global_batch, Rank rank,
-               std::uint64_t start = 0, Tail tail = Tail::kKeep) {
+Steps lane_steps(std::uint64_t samples, std::uint64_t global_batch, Rank rank,
+                 std::uint64_t start = 0, Tail tail = Tail::kKeep) {
   return *Steps::make({.samples = samples,
                        .start = start,
                        .global_batch = global_batch,
@@ -77,12 +77,13 @@ RC_GTEST_PROP(LaneDealingProperty, EveryStepIsDealtOnceInEqualShares, ()) {
   std::vector<LaneDealing> asked_first;
   std::vector<Steps> ranks_steps;
   for (std::uint32_t r = 0; r < world; ++r) {
-    const Steps steps = steps_of(order.size(), batch, {r, world}, start, tail);
+    const Steps steps =
+        lane_steps(order.size(), batch, {r, world}, start, tail);
     ranks.emplace_back(order, steps);
     asked_first.emplace_back(order, steps);
     ranks_steps.push_back(steps);
   }
-  const Steps steps = steps_of(order.size(), batch, {0, world}, start, tail);
+  const Steps steps = lane_steps(order.size(), batch, {0, world}, start, tail);
   const auto is_padding = [&](std::uint64_t p) { return p >= order.size(); };
 
   for (std::uint64_t step = 0; step < steps.count(); ++step) {
@@ -122,7 +123,7 @@ Reads reads_of(const Shards& shards, std::uint32_t mixed, std::uint32_t world,
   std::vector<std::uint32_t> rank_of(samples, world);
   for (std::uint32_t r = 0; r < world; ++r) {
     const Steps steps =
-        steps_of(samples, each * world, {r, world}, 0, Tail::kKeep);
+        lane_steps(samples, each * world, {r, world}, 0, Tail::kKeep);
     LaneDealing dealing(order, steps);
     for (std::uint64_t step = 0; step < steps.count(); ++step) {
       for (const std::uint64_t p : dealing.positions_of(step)) {
@@ -150,7 +151,7 @@ Reads reads_of(const Shards& shards, std::uint32_t mixed, std::uint32_t world,
     }
   }
   return {.gets = static_cast<double>(gets) /
-                  (static_cast<double>(delivered) / kPiece),
+                  (static_cast<double>(delivered) / kLanePiece),
           .bytes = static_cast<double>(bytes) / static_cast<double>(delivered)};
 }
 

@@ -17,7 +17,7 @@ namespace leat {
 namespace {
 
 /// Keeps the windows' orders apart from the order of pieces.
-constexpr std::uint64_t kWindowSalt = 0x6c616e6573ULL;
+constexpr std::uint64_t kLaneSalt = 0x6c616e6573ULL;
 /// Strata for each piece of a window: parts of a lane are cut no finer.
 constexpr std::uint64_t kStrataOfAPiece = 16;
 /// Samples that a stratum has at least, so that it has something to mix.
@@ -121,7 +121,7 @@ LaneOrder::LaneOrder(std::shared_ptr<const BlockMap> blocks,
     : blocks_(std::move(blocks)),
       shape_(LaneShape::of(blocks_->blocks(), mixed_blocks)),
       pieces_a_lane_(shape_.pieces_a_lane),
-      seed_(mix64(mix64(seed ^ kWindowSalt) + mix64(epoch))) {
+      seed_(mix64(mix64(seed ^ kLaneSalt) + mix64(epoch))) {
   LEAT_CHECK(blocks_->blocks() < std::numeric_limits<std::uint32_t>::max());
   lay_out(seed, epoch);
   cut_lanes();

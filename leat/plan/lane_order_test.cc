@@ -12,6 +12,8 @@
 namespace leat {
 namespace {
 
+using Ids = std::vector<std::uint64_t>;
+
 /// Pieces of so many samples each.
 std::shared_ptr<const BlockMap> pieces_of(
     const std::vector<std::uint64_t>& sizes) {
@@ -127,7 +129,6 @@ TEST(LaneOrderTest, TheOrderOfAKeyNeverChanges) {
     for (std::uint64_t p = 0; p < 6; ++p) ids.push_back(order.at(p));
     return ids;
   };
-  using Ids = std::vector<std::uint64_t>;
   EXPECT_EQ(first(LaneOrder(equal_pieces(10, 100), 64, 1, 2)),
             (Ids{698, 290, 973, 378, 616, 144}));
   EXPECT_EQ(first(LaneOrder(equal_pieces(600, 100), 256, 1, 2)),

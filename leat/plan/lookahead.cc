@@ -8,7 +8,7 @@ namespace leat {
 namespace {
 
 // More than any memory holds, and small enough to count on with.
-constexpr double kMostSamples = 1e12;
+constexpr double kMostAhead = 1e12;
 constexpr double kMostFactor = 64;
 constexpr int kFarLonger = 3;
 // Nobody takes samples infinitely fast.
@@ -60,7 +60,7 @@ void Lookahead::choose() {
       static_cast<double>(std::max(longest_, longest_before_).count());
   const double threshold = std::ceil(latency / pace_) * factor_;
   const double wanted =
-      std::min(threshold + static_cast<double>(batch_), kMostSamples);
+      std::min(threshold + static_cast<double>(batch_), kMostAhead);
   samples_ = std::max(least_, static_cast<std::uint64_t>(wanted));
 }
 

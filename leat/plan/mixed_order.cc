@@ -108,7 +108,7 @@ std::uint64_t wanted_of(const MixSource& source) {
 }
 
 /// The weights of each source, as parts of 1.
-std::vector<double> shares_of(std::span<const double> weights) {
+std::vector<double> parts_of_one(std::span<const double> weights) {
   const double most = std::ranges::max(weights);
   double sum = 0;
   for (const double weight : weights) sum += weight / most;
@@ -249,7 +249,7 @@ MixedOrder::MixedOrder(MixOptions options, const OrderOptions& order,
   told.update(options_.is_ramp ? 1 : 0);
   for (const MixStage& stage : options_.schedule) {
     told.update(stage.first);
-    for (const double share : shares_of(stage.weights)) {
+    for (const double share : parts_of_one(stage.weights)) {
       told.update(std::bit_cast<std::uint64_t>(share));
     }
   }
@@ -267,7 +267,7 @@ std::shared_ptr<const StagedTurns> MixedOrder::scheduled() const {
   }
   points.insert(points.end(), options_.schedule.begin(),
                 options_.schedule.end());
-  for (MixStage& point : points) point.weights = shares_of(point.weights);
+  for (MixStage& point : points) point.weights = parts_of_one(point.weights);
   const std::uint64_t batch = options_.global_batch;
   auto turns = std::make_shared<StagedTurns>();
   for (const MixStage& stage :

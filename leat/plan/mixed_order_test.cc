@@ -52,7 +52,7 @@ Ids ids_of(const MixedOrder& order, std::uint64_t epoch) {
 }
 
 /// How often each sample comes.
-std::map<std::uint64_t, int> counts_of(const Ids& ids) {
+std::map<std::uint64_t, int> counts_by_id(const Ids& ids) {
   std::map<std::uint64_t, int> counts;
   for (const std::uint64_t id : ids) ++counts[id];
   return counts;
@@ -67,7 +67,7 @@ TEST(MixedOrderTest, AnEpochEndsWithTheFirstSourceOrWithTheLast) {
   options.stop = MixStop::kAllExhausted;
   const auto order = made(options);
   ASSERT_EQ(order->size(0), 119U);  // The last of the second source is there.
-  const auto counts = counts_of(ids_of(*order, 0));
+  const auto counts = counts_by_id(ids_of(*order, 0));
   EXPECT_EQ(counts.size(), 60U);
   for (const auto& [id, count] : counts) {
     EXPECT_EQ(count, id < 30 ? std::max(count, 2) : 1) << id;
@@ -94,7 +94,7 @@ TEST(MixedOrderTest, ASourceIsChosenOrRepeatedExactly) {
   ASSERT_EQ(order->size(0), 75U);
   std::map<std::uint64_t, int> all;
   for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
-    for (const auto& [id, count] : counts_of(ids_of(*order, epoch))) {
+    for (const auto& [id, count] : counts_by_id(ids_of(*order, epoch))) {
       all[id] += count;
     }
   }

@@ -16,7 +16,7 @@
 namespace leat {
 namespace {
 
-constexpr std::uint64_t kNone = kNever;
+constexpr std::uint64_t kNoRead = kNever;
 
 Result<Steps> steps_of(const NextUseOptions& options, std::uint64_t start,
                        std::uint32_t rank) {
@@ -178,7 +178,7 @@ AccessTime NextUse::read_at(std::uint64_t epoch, std::uint64_t at,
   const Cut& cut = cut_of(epoch);
   if (cut.is_elsewhere(at)) return kNever;
   const std::uint64_t read = first_read(cut, {at, at + 1}, from);
-  return read == kNone ? kNever : time_of(epoch, read);
+  return read == kNoRead ? kNever : time_of(epoch, read);
 }
 
 AccessTime NextUse::block_at_or_after(std::uint64_t block, std::uint64_t epoch,
@@ -198,7 +198,7 @@ AccessTime NextUse::block_at_or_after(std::uint64_t block, std::uint64_t epoch,
       continue;
     }
     const std::uint64_t read = first_read(cut_of(epoch), window, position);
-    if (read != kNone) return time_of(epoch, read);
+    if (read != kNoRead) return time_of(epoch, read);
   }
   return kNever;
 }
@@ -231,13 +231,13 @@ void NextUse::forget_before(std::uint64_t epoch) {
 std::uint64_t NextUse::first_read(const Cut& cut, PositionRun run,
                                   std::uint64_t from) const {
   const std::uint64_t read = in_steps(cut, run, from);
-  return read != kNone ? read : in_padding(cut, run, from);
+  return read != kNoRead ? read : in_padding(cut, run, from);
 }
 
 std::uint64_t NextUse::in_steps(const Cut& cut, PositionRun run,
                                 std::uint64_t from) const {
   const std::uint64_t low = std::max({run.begin, from, cut.start});
-  if (low >= run.end) return kNone;
+  if (low >= run.end) return kNoRead;
   const std::uint64_t step = (low - cut.start) / options_.global_batch;
   // The rest of the step that `low` is in, else the start of the next one. A
   // rank may get nothing of a tail.
@@ -246,20 +246,20 @@ std::uint64_t NextUse::in_steps(const Cut& cut, PositionRun run,
     const std::uint64_t read = std::max(low, slice.begin);
     if (read < std::min(slice.end, run.end)) return read;
   }
-  return kNone;
+  return kNoRead;
 }
 
 std::uint64_t NextUse::in_padding(const Cut& cut, PositionRun run,
                                   std::uint64_t from) const {
   const std::uint64_t samples = options_.samples;
-  if (options_.tail != Tail::kPad || cut.first.count() == 0) return kNone;
+  if (options_.tail != Tail::kPad || cut.first.count() == 0) return kNoRead;
   const StepSlice slice = cut.slice(cut.first.count() - 1);
   const std::uint64_t low = std::max({slice.begin, from, samples});
   const std::uint64_t stands_for = low % samples;
   std::uint64_t read = low;
   if (stands_for < run.begin) read += run.begin - stands_for;
   if (stands_for >= run.end) read += samples - stands_for + run.begin;
-  return read < slice.end ? read : kNone;
+  return read < slice.end ? read : kNoRead;
 }
 
 }  // namespace leat

@@ -16,18 +16,20 @@
 namespace leat {
 namespace {
 
-constexpr std::uint64_t kPiece = 1000;
+using Ids = std::vector<std::uint64_t>;
+
+constexpr std::uint64_t kOrderPiece = 1000;
 
 /// Shards of `per_shard` samples of 100 bytes: ten samples in a block.
-std::shared_ptr<const BlockMap> shards(std::uint64_t samples,
-                                       std::uint64_t per_shard) {
+std::shared_ptr<const BlockMap> order_shards(std::uint64_t samples,
+                                             std::uint64_t per_shard) {
   std::vector<SampleSpan> spans;
   for (std::uint64_t i = 0; i < samples; ++i) {
     const std::uint64_t at = i % per_shard * 100;
     spans.push_back(
         {ObjectIndex{static_cast<std::uint32_t>(i / per_shard)}, at, at + 100});
   }
-  return std::make_shared<const BlockMap>(BlockMap::cut(spans, kPiece));
+  return std::make_shared<const BlockMap>(BlockMap::cut(spans, kOrderPiece));
 }
 
 std::vector<std::uint64_t> all_of(const EpochOrder& order) {
@@ -59,7 +61,7 @@ TEST(EpochOrderTest, EveryShuffleIsABijection) {
     for (const Shuffle shuffle :
          {Shuffle::kFull, Shuffle::kBlock, Shuffle::kStream}) {
       expect_bijection(EpochOrder(n, {.shuffle = shuffle, .seed = 5},
-                                  shards(n, 95), /*epoch=*/2));
+                                  order_shards(n, 95), /*epoch=*/2));
     }
   }
 }
@@ -71,7 +73,7 @@ RC_GTEST_PROP(EpochOrderProperty, BlockShuffleIsABijectionOfAnyShards,
   const auto window = *rc::gen::inRange<std::uint32_t>(1, 40);
   const EpochOrder order(
       n, {.shuffle = Shuffle::kBlock, .seed = seed, .window_blocks = window},
-      shards(n, per_shard), epoch);
+      order_shards(n, per_shard), epoch);
 
   std::vector<std::uint64_t> ids = all_of(order);
   for (std::uint64_t p = 0; p < n; ++p) {
@@ -84,12 +86,13 @@ RC_GTEST_PROP(EpochOrderProperty, BlockShuffleIsABijectionOfAnyShards,
 TEST(EpochOrderTest, EmptyEpochsAreFine) {
   for (const Shuffle shuffle :
        {Shuffle::kNone, Shuffle::kFull, Shuffle::kBlock, Shuffle::kStream}) {
-    EXPECT_EQ(EpochOrder(0, {.shuffle = shuffle}, shards(0, 1), 0).size(), 0u);
+    EXPECT_EQ(EpochOrder(0, {.shuffle = shuffle}, order_shards(0, 1), 0).size(),
+              0u);
   }
 }
 
 TEST(EpochOrderTest, SeedsAndEpochsDiffer) {
-  const auto blocks = shards(2000, 100);
+  const auto blocks = order_shards(2000, 100);
   for (const Shuffle shuffle :
        {Shuffle::kFull, Shuffle::kBlock, Shuffle::kStream}) {
     std::set<std::vector<std::uint64_t>> orders;
@@ -106,7 +109,7 @@ TEST(EpochOrderTest, SeedsAndEpochsDiffer) {
 // Reading by pieces relies on this: a block's samples all fall within one
 // window, and at most `window_blocks` blocks are in use between its ends.
 TEST(EpochOrderTest, ABlockIsReadWithinOneWindow) {
-  const auto blocks = shards(2000, 95);
+  const auto blocks = order_shards(2000, 95);
   constexpr std::uint32_t kWindow = 4;
   const EpochOrder order(
       2000, {.shuffle = Shuffle::kBlock, .seed = 1, .window_blocks = kWindow},
@@ -131,7 +134,7 @@ TEST(EpochOrderTest, ABlockIsReadWithinOneWindow) {
 TEST(EpochOrderTest, AStreamMixesWindowsWhereTheyLie) {
   const EpochOrder order(
       500, {.shuffle = Shuffle::kStream, .seed = 1, .window_blocks = 4},
-      shards(500, 100), 0);
+      order_shards(500, 100), 0);
 
   for (std::uint64_t begin = 0; begin < 500; begin += 40) {
     const std::uint64_t end = std::min<std::uint64_t>(begin + 40, 500);
@@ -157,7 +160,7 @@ RC_GTEST_PROP(EpochOrderProperty, APartHasTheWindowsOfTheWhole,
   const auto window = *rc::gen::inRange<std::uint32_t>(1, 12);
   const OrderOptions options{
       .shuffle = Shuffle::kStream, .seed = seed, .window_blocks = window};
-  const auto all = shards(n, per_shard);
+  const auto all = order_shards(n, per_shard);
   const EpochOrder whole(n, options, all, 3);
   const auto first_shard =
       *rc::gen::inRange<std::uint64_t>(0, (n - 1) / per_shard + 1);
@@ -165,8 +168,8 @@ RC_GTEST_PROP(EpochOrderProperty, APartHasTheWindowsOfTheWhole,
   OrderOptions of_part = options;
   of_part.first_block = all->block_of(SampleId{skipped});
 
-  const EpochOrder part(n - skipped, of_part, shards(n - skipped, per_shard),
-                        3);
+  const EpochOrder part(n - skipped, of_part,
+                        order_shards(n - skipped, per_shard), 3);
 
   for (std::uint64_t p = 0; p < part.size(); ++p) {
     const std::uint64_t block = all->block_of(whole.at(skipped + p));
@@ -179,7 +182,7 @@ RC_GTEST_PROP(EpochOrderProperty, APartHasTheWindowsOfTheWhole,
 // Over epochs, the first block of the order and the first sample of a window
 // are any of them equally often.
 TEST(EpochOrderTest, BlocksAndSamplesInAWindowAreMixedUniformly) {
-  const auto blocks = shards(400, 100);  // 40 blocks of 10 samples.
+  const auto blocks = order_shards(400, 100);  // 40 blocks of 10 samples.
   constexpr int kEpochs = 4000;
   std::vector<int> by_block(40, 0);
   std::vector<int> by_offset(10, 0);
@@ -205,7 +208,7 @@ TEST(EpochOrderTest, BlocksAndSamplesInAWindowAreMixedUniformly) {
 }
 
 TEST(EpochOrderTest, AnswersManyThreadsAlike) {
-  const auto blocks = shards(3000, 95);
+  const auto blocks = order_shards(3000, 95);
   const EpochOrder order(
       3000, {.shuffle = Shuffle::kBlock, .seed = 1, .window_blocks = 2}, blocks,
       0);
@@ -254,7 +257,7 @@ TEST(EpochOrderTest, TheUnionOfRanksIsTheOrderForEveryWorldSize) {
   constexpr std::uint64_t kSamples = 101;
   for (const Shuffle shuffle : {Shuffle::kFull, Shuffle::kBlock}) {
     const EpochOrder order(kSamples, {.shuffle = shuffle, .seed = 3},
-                           shards(kSamples, 30), 1);
+                           order_shards(kSamples, 30), 1);
     const std::vector<std::uint64_t> expected = all_of(order);
     for (std::uint32_t world = 1; world <= kSamples + 3; ++world) {
       EXPECT_EQ(union_of_ranks(order, 0, world, world), expected);
@@ -291,8 +294,7 @@ TEST(EpochOrderTest, TheOrderOfAKeyNeverChanges) {
     ids.resize(6);
     return ids;
   };
-  using Ids = std::vector<std::uint64_t>;
-  const auto blocks = shards(2000, 100);
+  const auto blocks = order_shards(2000, 100);
 
   EXPECT_EQ(first(EpochOrder(2000, {.seed = 1}, nullptr, 2)),
             (Ids{1216, 1917, 1982, 308, 1327, 619}));

@@ -29,10 +29,10 @@ constexpr std::array<std::string_view, 3> kMethods = {"best_fit", "first_fit",
                                                       "concat_then_split"};
 constexpr std::array<std::string_view, 3> kLongDocuments = {"split", "truncate",
                                                             "raise"};
-constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t kMostPieces = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint32_t kMostCapacity = 0x7fffffff;  // cu_seqlens are int32.
 
-constexpr std::uint32_t kNone = ~0U;
+constexpr std::uint32_t kNoRow = ~0U;
 
 /// Finds the first open row with enough room, in the order of their numbers.
 /// Rows are leaves of a tree that knows the most and the least room under each
@@ -43,11 +43,11 @@ class FirstFit {
   explicit FirstFit(std::uint32_t bins)
       : leaves_(std::bit_ceil(std::size_t{2} * bins)),
         nodes_(2 * leaves_),
-        rows_(leaves_, kNone) {}
+        rows_(leaves_, kNoRow) {}
 
-  /// kNone if there is no such row.
+  /// kNoRow if there is no such row.
   std::uint32_t find(std::uint32_t length) const {
-    if (nodes_[1].most < length) return kNone;
+    if (nodes_[1].most < length) return kNoRow;
     std::size_t node = 1;
     while (node < leaves_) {
       node *= 2;
@@ -123,7 +123,7 @@ class BestFit {
 
   std::uint32_t find(std::uint32_t length) const {
     const auto found = by_room_.lower_bound({length, 0});
-    return found == by_room_.end() ? kNone : found->second;
+    return found == by_room_.end() ? kNoRow : found->second;
   }
   std::uint32_t fullest() const { return by_room_.begin()->second; }
   void open(std::uint32_t row, std::uint32_t room) {
@@ -144,9 +144,9 @@ class BestFit {
 
 /// Rows while they fill, by numbers in the order in which they began.
 template <class Finder>
-class Filling {
+class RowFilling {
  public:
-  Filling(const PackOptions& options, std::uint32_t bins)
+  RowFilling(const PackOptions& options, std::uint32_t bins)
       : capacity_(options.capacity),
         max_sequences_(options.max_sequences),
         bins_(bins),
@@ -155,7 +155,7 @@ class Filling {
   /// REQUIRES: 0 < piece.length <= capacity.
   void put(const PackPiece& piece) {
     std::uint32_t number = finder_.find(piece.length);
-    if (number == kNone) number = open_for(piece.length);
+    if (number == kNoRow) number = open_for(piece.length);
     Row& row = rows_[number];
     arrived_.push_back(piece);
     row_of_.push_back(number);
@@ -242,7 +242,7 @@ PackedRows fit(std::span<const std::uint64_t> lengths,
                const PackOptions& options) {
   const std::uint64_t capacity = options.capacity;
   // More cannot be open: a document has one piece at most that is no row.
-  Filling<Finder> filling(
+  RowFilling<Finder> filling(
       options, static_cast<std::uint32_t>(
                    std::clamp<std::size_t>(lengths.size(), 1, options.bins)));
   for (std::uint32_t sample = 0; sample < lengths.size(); ++sample) {
@@ -305,9 +305,9 @@ Result<void> check(const PackOptions& options) {
 
 Result<void> check(std::span<const std::uint64_t> lengths,
                    const PackOptions& options) {
-  if (lengths.size() > kMost) {
+  if (lengths.size() > kMostPieces) {
     return invalid("{} documents in a window; at most {} can be",
-                   lengths.size(), kMost);
+                   lengths.size(), kMostPieces);
   }
   std::uint64_t pieces = 0;
   for (std::size_t i = 0; i < lengths.size(); ++i) {
@@ -323,11 +323,11 @@ Result<void> check(std::span<const std::uint64_t> lengths,
             ? 0
             : lengths[i] / options.capacity;
     // And one more piece at each end, in rows that it shares.
-    if (whole > kMost || (pieces += whole + 2) > kMost) {
+    if (whole > kMostPieces || (pieces += whole + 2) > kMostPieces) {
       return invalid(
           "document {} of the window has {} tokens, which makes more than {} "
           "pieces of {}; give a shorter window or a larger capacity",
-          i, lengths[i], kMost, options.capacity);
+          i, lengths[i], kMostPieces, options.capacity);
     }
   }
   return {};

@@ -115,28 +115,31 @@ TEST(PackingTest, NothingMakesNoRows) {
   }
 }
 
-std::string refusal(const Lengths& lengths, const PackOptions& options) {
+std::string packing_refusal(const Lengths& lengths,
+                            const PackOptions& options) {
   const auto rows = pack(lengths, options);
   return rows ? "" : rows.error().message();
 }
 
 TEST(PackingTest, OptionsOutOfRangeAreNamed) {
-  EXPECT_EQ(refusal({1}, {}), "capacity=0; a row has 1 to 2147483647 tokens");
-  EXPECT_EQ(refusal({1}, {.capacity = 0x80000000}),
+  EXPECT_EQ(packing_refusal({1}, {}),
+            "capacity=0; a row has 1 to 2147483647 tokens");
+  EXPECT_EQ(packing_refusal({1}, {.capacity = 0x80000000}),
             "capacity=2147483648; a row has 1 to 2147483647 tokens");
-  EXPECT_EQ(refusal({1}, {.capacity = 1, .bins = 0}),
+  EXPECT_EQ(packing_refusal({1}, {.capacity = 1, .bins = 0}),
             "bins=0; at least one row is open at a time");
-  EXPECT_EQ(refusal({1}, {.capacity = 1,
-                          .method = PackMethod::kConcatThenSplit,
-                          .long_documents = LongDocuments::kRefuse}),
+  EXPECT_EQ(packing_refusal({1}, {.capacity = 1,
+                                  .method = PackMethod::kConcatThenSplit,
+                                  .long_documents = LongDocuments::kRefuse}),
             "long_documents=\"raise\" with method=\"concat_then_split\", which "
             "cuts documents wherever a row is full; leave it out, or choose "
             "best_fit or first_fit");
   // A length that nobody meant must not eat all memory.
   for (const std::uint64_t length :
        {~std::uint64_t{0}, std::uint64_t{1} << 33}) {
-    EXPECT_NE(refusal({1, length}, {.capacity = 1}).find("document 1 of"),
-              std::string::npos);
+    EXPECT_NE(
+        packing_refusal({1, length}, {.capacity = 1}).find("document 1 of"),
+        std::string::npos);
   }
   EXPECT_EQ(parse_pack_method("fit").error().message(),
             "method=\"fit\"; it is one of best_fit, first_fit, "

@@ -15,8 +15,8 @@
 namespace leat {
 namespace {
 
-constexpr std::array<std::string_view, 3> kNames = {"any", "first_epoch",
-                                                    "frequency"};
+constexpr std::array<std::string_view, 3> kPlacementNames = {
+    "any", "first_epoch", "frequency"};
 
 /// Calls `read` with each sample that a rank reads in an epoch, in its order.
 template <class Read>
@@ -41,18 +41,18 @@ Result<void> walk_epoch(const NextUseOptions& job, std::uint64_t epoch,
 }  // namespace
 
 std::string_view to_string(Placement placement) {
-  return kNames[static_cast<std::size_t>(placement)];
+  return kPlacementNames[static_cast<std::size_t>(placement)];
 }
 
-std::span<const std::string_view> placement_names() { return kNames; }
+std::span<const std::string_view> placement_names() { return kPlacementNames; }
 
 Result<Placement> parse_placement(std::string_view name) {
-  const auto found = std::ranges::find(kNames, name);
-  if (found != kNames.end()) {
-    return static_cast<Placement>(found - kNames.begin());
+  const auto found = std::ranges::find(kPlacementNames, name);
+  if (found != kPlacementNames.end()) {
+    return static_cast<Placement>(found - kPlacementNames.begin());
   }
   return invalid("placement=\"{}\"; it is one of {}", name,
-                 fmt::join(kNames, ", "));
+                 fmt::join(kPlacementNames, ", "));
 }
 
 Result<std::vector<std::uint32_t>> first_epoch_nodes(const NextUseOptions& job,

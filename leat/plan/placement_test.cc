@@ -15,8 +15,8 @@
 namespace leat {
 namespace {
 
-NextUseOptions job_of(std::uint64_t samples, std::uint32_t ranks,
-                      std::uint64_t epochs) {
+NextUseOptions placed_job(std::uint64_t samples, std::uint32_t ranks,
+                          std::uint64_t epochs) {
   return {.samples = samples,
           .order = {.shuffle = Shuffle::kFull, .seed = 7},
           .global_batch = 4ULL * ranks,
@@ -25,8 +25,8 @@ NextUseOptions job_of(std::uint64_t samples, std::uint32_t ranks,
 }
 
 /// How often each node reads each sample, by walking what each rank is given.
-std::vector<std::vector<int>> reads_of(const NextUseOptions& job,
-                                       std::uint32_t nodes) {
+std::vector<std::vector<int>> reads_by_rank(const NextUseOptions& job,
+                                            std::uint32_t nodes) {
   std::vector<std::vector<int>> reads(nodes, std::vector<int>(job.samples));
   for (std::uint32_t rank = 0; rank < job.ranks.world_size; ++rank) {
     const auto steps = *Steps::make({.samples = job.samples,
@@ -54,7 +54,7 @@ std::vector<std::uint64_t> samples_of_nodes(
 }
 
 TEST(NodesByFrequencyTest, EachNodeHasItsEvenPart) {
-  const auto node_of = nodes_by_frequency(job_of(1000, 8, 6), 4);
+  const auto node_of = nodes_by_frequency(placed_job(1000, 8, 6), 4);
   ASSERT_TRUE(node_of.has_value());
 
   EXPECT_EQ(samples_of_nodes(*node_of, 4),
@@ -62,10 +62,10 @@ TEST(NodesByFrequencyTest, EachNodeHasItsEvenPart) {
 }
 
 TEST(NodesByFrequencyTest, NodesReadMostOfTheirReadsFromThemselves) {
-  const NextUseOptions job = job_of(4000, 4, 10);
+  const NextUseOptions job = placed_job(4000, 4, 10);
   const auto node_of = nodes_by_frequency(job, 4);
   ASSERT_TRUE(node_of.has_value());
-  const auto reads = reads_of(job, 4);
+  const auto reads = reads_by_rank(job, 4);
 
   int own = 0;
   int best = 0;
@@ -86,11 +86,11 @@ TEST(NodesByFrequencyTest, NodesReadMostOfTheirReadsFromThemselves) {
 RC_GTEST_PROP(NodesByFrequencyProperty, FavouritesAreDealtFirst, ()) {
   const auto nodes = *rc::gen::inRange<std::uint16_t>(1, 5);
   const NextUseOptions job =
-      job_of(*rc::gen::inRange<std::uint64_t>(1, 200),
-             nodes * *rc::gen::inRange<std::uint32_t>(1, 3),
-             *rc::gen::inRange<std::uint64_t>(1, 6));
+      placed_job(*rc::gen::inRange<std::uint64_t>(1, 200),
+                 nodes * *rc::gen::inRange<std::uint32_t>(1, 3),
+                 *rc::gen::inRange<std::uint64_t>(1, 6));
   const auto node_of = *nodes_by_frequency(job, nodes);
-  const auto reads = reads_of(job, nodes);
+  const auto reads = reads_by_rank(job, nodes);
   const auto samples = samples_of_nodes(node_of, nodes);
   const std::uint64_t part = (job.samples + nodes - 1) / nodes;
 
@@ -105,7 +105,7 @@ RC_GTEST_PROP(NodesByFrequencyProperty, FavouritesAreDealtFirst, ()) {
 }
 
 TEST(NodesByFrequencyTest, IsTheSameForAllRanksWhereverTheyStand) {
-  NextUseOptions job = job_of(300, 6, 4);
+  NextUseOptions job = placed_job(300, 6, 4);
   const auto first = *nodes_by_frequency(job, 3);
   job.ranks = {4, 2, 6};
   job.epoch = 2;
@@ -116,7 +116,7 @@ TEST(NodesByFrequencyTest, IsTheSameForAllRanksWhereverTheyStand) {
 
 TEST(NodesByFrequencyTest, RefusesWhatTakesTooMuchMemory) {
   const auto node_of =
-      nodes_by_frequency(job_of(std::uint64_t{1} << 30, 8, 1), 8);
+      nodes_by_frequency(placed_job(std::uint64_t{1} << 30, 8, 1), 8);
 
   ASSERT_FALSE(node_of.has_value());
   EXPECT_EQ(node_of.error().code(), ErrorCode::kResourceExhausted);
@@ -131,10 +131,10 @@ TEST(PlacementTest, IsNamedAsItIsRead) {
 }
 
 TEST(PlacementTest, SaysOfEachNodeAndTierWhatItMayHold) {
-  const auto node_of = *first_epoch_nodes(job_of(100, 4, 1), 2);
+  const auto node_of = *first_epoch_nodes(placed_job(100, 4, 1), 2);
   const auto on_second = planned_on(node_of, 1);
   const auto tier_of = std::make_shared<const std::vector<std::uint8_t>>(
-      *place_by_frequency(job_of(100, 2, 5), {10, 20}, {1}));
+      *place_by_frequency(placed_job(100, 2, 5), {10, 20}, {1}));
   std::vector<std::uint64_t> in_tier(2);
 
   for (SampleId id{0}; id.value < 100; ++id.value) {

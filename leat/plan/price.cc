@@ -8,7 +8,6 @@
 namespace leat {
 namespace {
 
-constexpr double kBytesOfGb = 1e9;
 constexpr std::uint64_t kKeysOfList = 1000;
 
 std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) {

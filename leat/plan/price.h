@@ -8,6 +8,9 @@ namespace leat {
 struct SimulationOptions;
 struct SimulationReport;
 
+/// As providers count.
+inline constexpr double kBytesOfGb = 1e9;
+
 /// A provider's prices and limits, in US dollars; some are in
 /// leat/engine/prices.toml, with their dates and sources.
 struct Prices {

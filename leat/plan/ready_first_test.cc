@@ -14,8 +14,9 @@ namespace {
 
 using Positions = std::vector<std::uint64_t>;
 
-Steps steps_of(std::uint64_t samples, std::uint64_t start, std::uint64_t batch,
-               Rank rank = {}, Tail tail = Tail::kKeep) {
+Steps ready_steps(std::uint64_t samples, std::uint64_t start,
+                  std::uint64_t batch, Rank rank = {},
+                  Tail tail = Tail::kKeep) {
   return *Steps::make({.samples = samples,
                        .start = start,
                        .global_batch = batch,
@@ -23,8 +24,8 @@ Steps steps_of(std::uint64_t samples, std::uint64_t start, std::uint64_t batch,
                        .tail = tail});
 }
 
-ReadyFirst first_of(const Steps& steps, std::uint64_t samples,
-                    std::uint64_t window, const Positions& behind = {}) {
+ReadyFirst ready_first_of(const Steps& steps, std::uint64_t samples,
+                          std::uint64_t window, const Positions& behind = {}) {
   Result<ReadyFirst> made = ReadyFirst::make(steps, samples, window, behind);
   EXPECT_TRUE(made) << made.error().message();
   return *std::move(made);
@@ -33,7 +34,7 @@ ReadyFirst first_of(const Steps& steps, std::uint64_t samples,
 bool never(std::uint64_t) { return false; }
 
 TEST(ReadyFirstTest, KeepsTheOrderWhereNothingIsReady) {
-  ReadyFirst first = first_of(steps_of(10, 0, 4), 10, 8);
+  ReadyFirst first = ready_first_of(ready_steps(10, 0, 4), 10, 8);
 
   EXPECT_EQ(first.next_step(never, never), (Positions{0, 1, 2, 3}));
   EXPECT_EQ(first.next_step(never, never), (Positions{4, 5, 6, 7}));
@@ -42,7 +43,7 @@ TEST(ReadyFirstTest, KeepsTheOrderWhereNothingIsReady) {
 }
 
 TEST(ReadyFirstTest, TakesWhatIsReadyWithinTheWindowFirst) {
-  ReadyFirst first = first_of(steps_of(12, 0, 4), 12, 6);
+  ReadyFirst first = ready_first_of(ready_steps(12, 0, 4), 12, 6);
   const auto is_odd = [](std::uint64_t p) { return p % 2 == 1; };
 
   // 7 is past the window of 0 to 5.
@@ -57,7 +58,7 @@ TEST(ReadyFirstTest, TakesWhatIsReadyWithinTheWindowFirst) {
 }
 
 TEST(ReadyFirstTest, PassesOverWhatSomebodyElseMakesReady) {
-  ReadyFirst first = first_of(steps_of(12, 0, 4), 12, 6);
+  ReadyFirst first = ready_first_of(ready_steps(12, 0, 4), 12, 6);
   const auto is_five = [](std::uint64_t p) { return p == 5; };
   const auto is_even = [](std::uint64_t p) { return p % 2 == 0; };
 
@@ -68,7 +69,7 @@ TEST(ReadyFirstTest, PassesOverWhatSomebodyElseMakesReady) {
 }
 
 TEST(ReadyFirstTest, GoesOnFromWhatWasLeftBehind) {
-  ReadyFirst first = first_of(steps_of(12, 4, 4), 12, 6, {2, 4});
+  ReadyFirst first = ready_first_of(ready_steps(12, 4, 4), 12, 6, {2, 4});
 
   EXPECT_EQ(first.next_step(never, never), (Positions{2, 4, 6, 7}));
   EXPECT_EQ(first.next_step(never, never), (Positions{8, 9, 10, 11}));
@@ -76,14 +77,14 @@ TEST(ReadyFirstTest, GoesOnFromWhatWasLeftBehind) {
 
 TEST(ReadyFirstTest, LeavesPaddingWhereItIs) {
   const auto is_late = [](std::uint64_t p) { return p >= 3; };
-  ReadyFirst first = first_of(steps_of(6, 0, 4, {}, Tail::kPad), 6, 6);
+  ReadyFirst first = ready_first_of(ready_steps(6, 0, 4, {}, Tail::kPad), 6, 6);
 
   EXPECT_EQ(first.next_step(is_late, never), (Positions{3, 4, 5, 0}));
   EXPECT_EQ(first.next_step(is_late, never), (Positions{1, 2, 6, 7}));
 }
 
 TEST(ReadyFirstTest, RefusesWhatCouldNotHaveBeenLeftBehind) {
-  const Steps steps = steps_of(12, 4, 4);
+  const Steps steps = ready_steps(12, 4, 4);
   for (const Positions& bad :
        {Positions{4, 2}, Positions{2, 2}, Positions{2, 6}, Positions{13},
         Positions{0, 1, 2, 3, 4, 5, 6, 7, 8}}) {
@@ -112,7 +113,7 @@ RC_GTEST_PROP(ReadyFirstTest, IsAPermutationOfEachRanksPositions, ()) {
   };
   for (std::uint32_t r = 0; r < world; ++r) {
     const Rank rank{.rank = r, .world_size = world};
-    const Steps all = steps_of(samples, 0, batch, rank, tail);
+    const Steps all = ready_steps(samples, 0, batch, rank, tail);
     Positions plain;
     for (std::uint64_t step = 0; step < all.count(); ++step) {
       const StepSlice slice = all.slice(step);
@@ -127,8 +128,8 @@ RC_GTEST_PROP(ReadyFirstTest, IsAPermutationOfEachRanksPositions, ()) {
     while (done < all.count()) {
       // Broken off after one or more steps, and taken up from a state.
       const std::uint64_t start = done == 0 ? 0 : all.position_after(done - 1);
-      const Steps rest = steps_of(samples, start, batch, rank, tail);
-      ReadyFirst first = first_of(rest, samples, window, behind);
+      const Steps rest = ready_steps(samples, start, batch, rank, tail);
+      ReadyFirst first = ready_first_of(rest, samples, window, behind);
       const auto run =
           *rc::gen::inRange<std::uint64_t>(1, all.count() - done + 1);
       for (std::uint64_t i = 0; i < run; ++i, ++done) {

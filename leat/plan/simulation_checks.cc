@@ -160,4 +160,8 @@ Result<void> check(const SimulationOptions& options) {
   return check_memory(options);
 }
 
+Error simulation_stopped() {
+  return Error(ErrorCode::kCancelled, "the simulation was stopped");
+}
+
 }  // namespace leat

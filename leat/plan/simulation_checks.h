@@ -17,4 +17,7 @@ const std::vector<std::uint64_t>& costs_of(const SimulationOptions& options);
 /// Errors: kInvalidArgument and kResourceExhausted, as in simulate().
 Result<void> check(const SimulationOptions& options);
 
+/// The error of a simulation whose token was stopped.
+Error simulation_stopped();
+
 }  // namespace leat

@@ -194,7 +194,7 @@ class Simulation {
     if (dealing_ != nullptr) LEAT_TRY_VOID(dealing_->seek(epoch, 0, stop));
     for (std::uint64_t k = 0; k < steps_.front().count(); ++k) {
       if (stop.stop_requested()) {
-        return Error(ErrorCode::kCancelled, "the simulation was stopped");
+        return simulation_stopped();
       }
       gets_.assign(ranks_, 0);
       if (dealing_ == nullptr) {

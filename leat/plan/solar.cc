@@ -14,6 +14,7 @@
 
 #include "leat/base/errors.h"
 #include "leat/plan/cache_policy.h"
+#include "leat/plan/simulation_checks.h"
 #include "leat/plan/steps.h"
 
 namespace leat {
@@ -45,10 +46,6 @@ Nodes deal_runs(std::span<const SampleId> batch, std::uint32_t nodes) {
   return dealt;
 }
 
-Error stopped() {
-  return Error(ErrorCode::kCancelled, "the simulation was stopped");
-}
-
 /// Now and then: a token costs more to ask than a look-up.
 bool is_time_to_look(std::uint64_t turn) { return turn % 16384 == 0; }
 
@@ -62,13 +59,13 @@ class EpochPath {
     costs_.resize(epochs_ * epochs_, 0);
     for (std::uint64_t u = 0; u < epochs_; ++u) {
       fill_costs(u);
-      if (stop_.stop_requested()) return stopped();
+      if (stop_.stop_requested()) return simulation_stopped();
     }
     std::vector<std::uint64_t> path = nearest();
     for (bool is_better = true; is_better;) {
       is_better = false;
       for (std::size_t i = 1; i + 1 < path.size(); ++i) {
-        if (stop_.stop_requested()) return stopped();
+        if (stop_.stop_requested()) return simulation_stopped();
         for (std::size_t j = i + 1; j < path.size(); ++j) {
           const std::uint64_t before = length(path, i, j);
           std::reverse(path.begin() + static_cast<std::ptrdiff_t>(i),
@@ -169,7 +166,7 @@ class SolarRun {
     std::vector<SampleId> batch;
     for (std::uint64_t begin = 0; begin < options_.samples;
          begin += options_.global_batch) {
-      if (stop.stop_requested()) return stopped();
+      if (stop.stop_requested()) return simulation_stopped();
       const std::uint64_t end =
           std::min(begin + options_.global_batch, options_.samples);
       batch.clear();

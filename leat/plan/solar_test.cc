@@ -13,7 +13,8 @@ namespace {
 
 using Choice = SolarOptions::EpochOrderChoice;
 
-SolarOptions ladder(Dealing dealing, Choice choice = Choice::kAsNumbered) {
+SolarOptions solar_ladder(Dealing dealing,
+                          Choice choice = Choice::kAsNumbered) {
   return {.samples = 4000,
           .seed = 3,
           .global_batch = 160,
@@ -24,17 +25,17 @@ SolarOptions ladder(Dealing dealing, Choice choice = Choice::kAsNumbered) {
           .epoch_order = choice};
 }
 
-struct Sums {
+struct SolarSums {
   std::uint64_t loads = 0;
   std::uint64_t uneven = 0;
   std::uint64_t largest = 0;
 };
 
 /// Loads from the second epoch on: in the first, all are.
-Sums run(const SolarOptions& options) {
+SolarSums run_solar(const SolarOptions& options) {
   const auto epochs = simulate_solar(options, nullptr);
   EXPECT_TRUE(epochs.has_value());
-  Sums sums;
+  SolarSums sums;
   for (std::size_t i = 1; i < epochs->size(); ++i) {
     sums.loads += (*epochs)[i].loads;
     sums.uneven += (*epochs)[i].uneven_loads;
@@ -44,10 +45,11 @@ Sums run(const SolarOptions& options) {
 }
 
 TEST(SolarTest, EachRungOfTheLadderLoadsLessOrMoreEvenly) {
-  const Sums runs = run(ladder(Dealing::kRuns));
-  const Sums runs_ordered = run(ladder(Dealing::kRuns, Choice::kFewestLoads));
-  const Sums holders = run(ladder(Dealing::kHolders));
-  const Sums balanced = run(ladder(Dealing::kBalanced));
+  const SolarSums runs = run_solar(solar_ladder(Dealing::kRuns));
+  const SolarSums runs_ordered =
+      run_solar(solar_ladder(Dealing::kRuns, Choice::kFewestLoads));
+  const SolarSums holders = run_solar(solar_ladder(Dealing::kHolders));
+  const SolarSums balanced = run_solar(solar_ladder(Dealing::kBalanced));
 
   EXPECT_LE(runs_ordered.loads, runs.loads * 101 / 100);
   EXPECT_LT(holders.loads, runs.loads);
@@ -62,14 +64,14 @@ TEST(SolarTest, EachRungOfTheLadderLoadsLessOrMoreEvenly) {
 // Four caches of 300 under samples that follow their holder are one of 1,200.
 TEST(SolarTest, DealingToHoldersMakesOneCacheOfAll) {
   const double loads =
-      static_cast<double>(run(ladder(Dealing::kBalanced)).loads);
+      static_cast<double>(run_solar(solar_ladder(Dealing::kBalanced)).loads);
 
   EXPECT_NEAR(loads / (11 * 4000), 1 - 1200.0 / 4000, .01);
 }
 
 TEST(SolarTest, AnOrderOfEpochsIsOneOfAllEpochs) {
-  const auto epochs =
-      simulate_solar(ladder(Dealing::kHolders, Choice::kFewestLoads), nullptr);
+  const auto epochs = simulate_solar(
+      solar_ladder(Dealing::kHolders, Choice::kFewestLoads), nullptr);
 
   std::set<std::uint64_t> seen;
   for (const SolarEpoch& epoch : *epochs) seen.insert(epoch.epoch);
@@ -128,7 +130,7 @@ TEST(SolarTest, StopsWhenItIsTold) {
   std::stop_source stop;
   stop.request_stop();
   for (const Choice choice : {Choice::kAsNumbered, Choice::kFewestLoads}) {
-    const auto stopped = simulate_solar(ladder(Dealing::kHolders, choice),
+    const auto stopped = simulate_solar(solar_ladder(Dealing::kHolders, choice),
                                         nullptr, stop.get_token());
     ASSERT_FALSE(stopped.has_value());
     EXPECT_EQ(stopped.error().code(), ErrorCode::kCancelled);
@@ -139,7 +141,7 @@ TEST(SolarTest, StopsInTheMiddleOfAnEpoch) {
   std::stop_source stop;
   std::uint64_t steps = 0;
   const auto stopped = simulate_solar(
-      ladder(Dealing::kHolders),
+      solar_ladder(Dealing::kHolders),
       [&](std::uint64_t, std::uint64_t, const auto&) {
         if (++steps == 3) stop.request_stop();
       },

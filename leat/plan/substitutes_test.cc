@@ -17,9 +17,10 @@ EpochOrder shuffled(std::uint64_t samples, std::uint64_t epoch = 3) {
   return {samples, {.shuffle = Shuffle::kFull, .seed = kSeed}, nullptr, epoch};
 }
 
-std::vector<std::uint64_t> draws(const EpochOrder& order,
-                                 std::uint64_t position, std::size_t count,
-                                 std::uint64_t epoch = 3) {
+std::vector<std::uint64_t> substitutes_of(const EpochOrder& order,
+                                          std::uint64_t position,
+                                          std::size_t count,
+                                          std::uint64_t epoch = 3) {
   Substitutes substitutes(kSeed, epoch, 0, position);
   std::vector<std::uint64_t> all;
   for (std::size_t i = 0; i < count; ++i) {
@@ -31,9 +32,10 @@ std::vector<std::uint64_t> draws(const EpochOrder& order,
 TEST(SubstitutesTest, FollowFromSeedEpochAndPosition) {
   const EpochOrder order = shuffled(1000);
 
-  EXPECT_EQ(draws(order, 5, 20), draws(order, 5, 20));
-  EXPECT_NE(draws(order, 5, 20), draws(order, 6, 20));
-  EXPECT_NE(draws(order, 5, 20), draws(order, 5, 20, /*epoch=*/4));
+  EXPECT_EQ(substitutes_of(order, 5, 20), substitutes_of(order, 5, 20));
+  EXPECT_NE(substitutes_of(order, 5, 20), substitutes_of(order, 6, 20));
+  EXPECT_NE(substitutes_of(order, 5, 20),
+            substitutes_of(order, 5, 20, /*epoch=*/4));
 }
 
 TEST(SubstitutesTest, EachSampleIsAsLikely) {
@@ -43,7 +45,8 @@ TEST(SubstitutesTest, EachSampleIsAsLikely) {
   std::map<std::uint64_t, std::size_t> times;
 
   for (std::uint64_t p = 0; p < kSamples; ++p) {
-    for (const std::uint64_t sample : draws(order, p, kEach)) ++times[sample];
+    for (const std::uint64_t sample : substitutes_of(order, p, kEach))
+      ++times[sample];
   }
 
   ASSERT_EQ(times.size(), kSamples);
@@ -68,7 +71,7 @@ TEST(SubstitutesTest, AreOfTheSameSource) {
   for (std::uint64_t p = 0; p < order.size(); ++p) {
     const bool is_small = order.at(p).value >= 900;
     of_small += is_small ? 1 : 0;
-    for (const std::uint64_t drawn : draws(order, p, 3)) {
+    for (const std::uint64_t drawn : substitutes_of(order, p, 3)) {
       EXPECT_EQ(drawn >= 900, is_small) << p;
     }
   }
@@ -81,7 +84,7 @@ TEST(SubstitutesTest, AreOfTheKnownPartOfAGivenEpoch) {
   const EpochOrder order(100, {.shuffle = Shuffle::kDrawn, .drawn = &given},
                          nullptr, 0);
 
-  for (const std::uint64_t drawn : draws(order, 92, 50, 0)) {
+  for (const std::uint64_t drawn : substitutes_of(order, 92, 50, 0)) {
     EXPECT_TRUE(drawn == 3 || drawn == 1 || drawn == 4 || drawn == 15 ||
                 drawn == 9 || drawn == 2);
   }

@@ -18,9 +18,9 @@
 namespace leat {
 namespace {
 
-constexpr std::uint64_t kMostSamples = 50000;
+constexpr std::uint64_t kMostSweptSamples = 50000;
 constexpr std::uint64_t kLeastSteps = 20;
-constexpr std::uint64_t kMostEpochs = 10;
+constexpr std::uint64_t kMostSweptEpochs = 10;
 // For blocks.
 constexpr std::uint64_t kLeastWindows = 20;
 constexpr std::uint64_t kMostBlockSamples = 1000000;
@@ -87,7 +87,7 @@ std::uint64_t delivered(const SweepOptions& options) {
              : options.samples;
 }
 
-std::vector<std::uint64_t> numbers_below(std::uint64_t end) {
+std::vector<std::uint64_t> ids_below(std::uint64_t end) {
   std::vector<std::uint64_t> numbers(end);
   std::iota(numbers.begin(), numbers.end(), 0);
   return numbers;
@@ -97,7 +97,7 @@ std::vector<std::uint64_t> numbers_below(std::uint64_t end) {
 Stand stand_of_samples(const SweepOptions& options, std::uint64_t most) {
   if (options.samples <= most) {
     return {.samples = options.samples,
-            .units = numbers_below(options.samples),
+            .units = ids_below(options.samples),
             .tail = options.tail};
   }
   Stand stand{.samples = most - most % options.global_batch,
@@ -134,12 +134,12 @@ Stand stand_of_blocks(const SweepOptions& options, std::uint64_t most) {
     chosen.push_back(block);
   }
   if (chosen.size() == blocks.blocks()) {
-    return {.samples = options.samples,
-            .blocks = options.blocks,
-            .units = numbers_below(options.unit == ReadUnit::kBlock
-                                       ? blocks.blocks()
-                                       : options.samples),
-            .tail = options.tail};
+    return {
+        .samples = options.samples,
+        .blocks = options.blocks,
+        .units = ids_below(options.unit == ReadUnit::kBlock ? blocks.blocks()
+                                                            : options.samples),
+        .tail = options.tail};
   }
   stand.samples = spans.size();
   // Each an object of its own, so that none is cut or joined.
@@ -151,7 +151,7 @@ Stand stand_of_blocks(const SweepOptions& options, std::uint64_t most) {
 
 Stand stand_of(const SweepOptions& options) {
   const std::uint64_t most =
-      std::max(kMostSamples, kLeastSteps * options.global_batch);
+      std::max(kMostSweptSamples, kLeastSteps * options.global_batch);
   Stand stand = has_windows(options.order.shuffle)
                     ? stand_of_blocks(options, most)
                     : stand_of_samples(options, most);
@@ -211,7 +211,7 @@ SimulationOptions standing_for(const SimulationOptions& job, const Stand& stand,
   small.samples = stand.samples;
   small.blocks = stand.blocks;
   small.tail = stand.tail;
-  small.epochs = std::min(job.epochs, kMostEpochs);
+  small.epochs = std::min(job.epochs, kMostSweptEpochs);
   small.sizes.clear();
   for (const std::uint64_t unit : stand.units) {
     const ReadSize read = options.read_size(unit);

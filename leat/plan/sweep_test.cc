@@ -11,7 +11,7 @@ namespace {
 
 ReadSize of_100_bytes(std::uint64_t) { return {.bytes = 100, .cost = 100}; }
 
-SweepOptions job_of(std::uint64_t samples) {
+SweepOptions swept_job(std::uint64_t samples) {
   return {.samples = samples,
           .read_size = of_100_bytes,
           .global_batch = 400,
@@ -35,7 +35,7 @@ std::uint64_t gets_of(const SweepRow& row) {
 }
 
 TEST(SweepTest, ComparesPoliciesSizesAndPeers) {
-  const auto rows = sweep(job_of(4000));
+  const auto rows = sweep(swept_job(4000));
   ASSERT_TRUE(rows.has_value()) << rows.error().message();
 
   EXPECT_EQ(gets_of(row(*rows, "no cache")), 12u * 4000u);
@@ -50,7 +50,7 @@ TEST(SweepTest, ComparesPoliciesSizesAndPeers) {
 // The memory of all nodes holds it all, with a tenth to spare: read once.
 TEST(SweepTest, MemoryMayGoToServersThatAllNodesReadFrom) {
   for (const std::uint64_t samples : {4000, 100000}) {  // The latter as 50,000.
-    SweepOptions options = job_of(samples);
+    SweepOptions options = swept_job(samples);
     options.epochs = 2;
     options.ram_bytes = samples * 100 * 6 / 10;
     options.disk_bytes = 0;
@@ -68,7 +68,7 @@ TEST(SweepTest, MemoryMayGoToServersThatAllNodesReadFrom) {
 // it.
 TEST(SweepTest, ServersOfALargeJobHoldTheSameShareAsOfASmallOne) {
   for (const std::uint64_t samples : {4000, 100000}) {
-    SweepOptions options = job_of(samples);
+    SweepOptions options = swept_job(samples);
     options.epochs = 2;
     options.ram_bytes = samples * 100 * 3 / 10;
     options.disk_bytes = 0;
@@ -81,7 +81,7 @@ TEST(SweepTest, ServersOfALargeJobHoldTheSameShareAsOfASmallOne) {
 }
 
 TEST(SweepTest, DiskStandsBeforeServersAndIsNoneItself) {
-  SweepOptions options = job_of(4000);
+  SweepOptions options = swept_job(4000);
   options.ram_bytes = 4000 * 100 * 6 / 10;
   const auto both = sweep(options);
   ASSERT_TRUE(both.has_value()) << both.error().message();
@@ -97,7 +97,7 @@ TEST(SweepTest, DiskStandsBeforeServersAndIsNoneItself) {
 // A smaller dataset predicts the full one within a point.
 TEST(SweepTest, ALargeDatasetIsToldFromASmallOne) {
   const std::uint64_t samples = 100000;  // Simulated as 50,000.
-  SweepOptions options = job_of(samples);
+  SweepOptions options = swept_job(samples);
   options.epochs = 3;
   const auto rows = sweep(options);
   ASSERT_TRUE(rows.has_value());
@@ -119,7 +119,7 @@ TEST(SweepTest, ALargeDatasetIsToldFromASmallOne) {
 // A tier needs more for a sample than its bytes, and each sample its own
 // amount.
 TEST(SweepTest, ATierHoldsWhatFitsByItsCosts) {
-  SweepOptions options = job_of(800);
+  SweepOptions options = swept_job(800);
   options.read_size = [](std::uint64_t sample) {
     return ReadSize{.bytes = 10, .cost = sample % 2 == 0 ? 100U : 300U};
   };
@@ -140,7 +140,7 @@ TEST(SweepTest, ATierHoldsWhatFitsByItsCosts) {
 }
 
 TEST(SweepTest, AStepThatIsDroppedIsNotRead) {
-  SweepOptions options = job_of(4100);
+  SweepOptions options = swept_job(4100);
   options.epochs = 1;
 
   EXPECT_EQ(gets_of(row(*sweep(options), "no cache")), 4000u);
@@ -153,7 +153,7 @@ SweepOptions job_of_blocks(std::uint64_t blocks) {
     spans.push_back(
         {ObjectIndex{static_cast<std::uint32_t>(i / 10)}, i % 10, i % 10 + 1});
   }
-  SweepOptions options = job_of(10 * blocks);
+  SweepOptions options = swept_job(10 * blocks);
   options.unit = ReadUnit::kBlock;
   options.order = {.shuffle = Shuffle::kBlock, .window_blocks = 4};
   options.blocks = std::make_shared<BlockMap>(BlockMap::cut(spans, 10));
@@ -195,7 +195,7 @@ TEST(SweepTest, ManyBlocksAreToldFromSome) {
 }
 
 TEST(SweepTest, WithoutRoomThereIsNoCacheToCompare) {
-  SweepOptions options = job_of(1000);
+  SweepOptions options = swept_job(1000);
   options.ram_bytes = 0;
   options.disk_bytes = 0;
 
@@ -203,7 +203,7 @@ TEST(SweepTest, WithoutRoomThereIsNoCacheToCompare) {
 }
 
 TEST(SweepTest, RefusesNothing) {
-  SweepOptions options = job_of(1000);
+  SweepOptions options = swept_job(1000);
   options.samples = 0;
 
   EXPECT_FALSE(sweep(options).has_value());

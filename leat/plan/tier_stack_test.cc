@@ -16,7 +16,7 @@ constexpr std::uint64_t kBlocks = 200;
 constexpr std::uint64_t kSamples = kBlocks * kSamplesPerBlock;
 constexpr std::uint64_t kEpochs = 6;
 
-std::shared_ptr<const BlockMap> shards() {
+std::shared_ptr<const BlockMap> tier_shards() {
   std::vector<SampleSpan> spans;
   spans.reserve(kSamples);
   for (std::uint64_t i = 0; i < kSamples; ++i) {
@@ -41,7 +41,7 @@ struct BlockJob {
       : order{.shuffle = Shuffle::kBlock,
               .seed = 3,
               .window_blocks = window_blocks},
-        blocks(shards()) {
+        blocks(tier_shards()) {
     for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
       const EpochOrder of(kSamples, order, blocks, epoch);
       std::vector<bool> is_read(kBlocks, false);

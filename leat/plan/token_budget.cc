@@ -21,7 +21,7 @@
 namespace leat {
 namespace {
 
-constexpr std::uint64_t kMost = 0x7fffffff;
+constexpr std::uint64_t kMostOfABudget = 0x7fffffff;
 /// Keeps the order of micro-batches apart from that of steps.
 constexpr std::uint64_t kBinsStream = std::uint64_t{1} << 63;
 
@@ -35,17 +35,17 @@ std::uint64_t room_of(std::uint64_t length) {
 
 Result<void> check(const MeasuredSamples& window,
                    const TokenBudgetOptions& options) {
-  if (options.max_tokens == 0 || options.max_tokens > kMost) {
+  if (options.max_tokens == 0 || options.max_tokens > kMostOfABudget) {
     return invalid("a budget of {} tokens; it is 1 to {}", options.max_tokens,
-                   kMost);
+                   kMostOfABudget);
   }
-  if (options.micro_batches == 0 || options.micro_batches > kMost) {
+  if (options.micro_batches == 0 || options.micro_batches > kMostOfABudget) {
     return invalid("a step of {} micro-batches; it has 1 to {}",
-                   options.micro_batches, kMost);
+                   options.micro_batches, kMostOfABudget);
   }
-  if (window.lengths.size() > kMost) {
+  if (window.lengths.size() > kMostOfABudget) {
     return invalid("{} samples in a window; it has at most {}",
-                   window.lengths.size(), kMost);
+                   window.lengths.size(), kMostOfABudget);
   }
   if (!window.buckets.empty() &&
       window.buckets.size() != window.lengths.size()) {
@@ -60,9 +60,10 @@ Result<void> check(const MeasuredSamples& window,
       longer - window.lengths.begin(), *longer, options.max_tokens);
 }
 
-class Filling {
+class BudgetFilling {
  public:
-  Filling(const MeasuredSamples& window, const TokenBudgetOptions& options)
+  BudgetFilling(const MeasuredSamples& window,
+                const TokenBudgetOptions& options)
       : window_(window), options_(options) {}
 
   Result<BudgetedSteps> run() {
@@ -279,7 +280,7 @@ class Filling {
 Result<BudgetedSteps> fill_steps(const MeasuredSamples& window,
                                  const TokenBudgetOptions& options) {
   LEAT_TRY_VOID(check(window, options));
-  return Filling(window, options).run();
+  return BudgetFilling(window, options).run();
 }
 
 }  // namespace leat

@@ -6,8 +6,8 @@ namespace leat {
 namespace {
 
 /// Runs `steps` steps of `gets` GETs each, with one rank.
-WaitModel run(const TimeOptions& options, int steps, int gets,
-              std::uint64_t bytes = 1) {
+WaitModel run_model(const TimeOptions& options, int steps, int gets,
+                    std::uint64_t bytes = 1) {
   WaitModel model(options, 1, 1);
   for (int step = 0; step < steps; ++step) {
     for (int i = 0; i < gets; ++i) model.need(0, Source::kStore, bytes);
@@ -17,32 +17,32 @@ WaitModel run(const TimeOptions& options, int steps, int gets,
 }
 
 TEST(WaitModelTest, WithoutPrefetchEveryStepWaitsForItsData) {
-  const WaitModel model = run({.compute_seconds = 1,
-                               .get_seconds = 0.5,
-                               .max_in_flight = 1,
-                               .prefetch_steps = 0},
-                              /*steps=*/3, /*gets=*/4);
+  const WaitModel model = run_model({.compute_seconds = 1,
+                                     .get_seconds = 0.5,
+                                     .max_in_flight = 1,
+                                     .prefetch_steps = 0},
+                                    /*steps=*/3, /*gets=*/4);
 
   EXPECT_DOUBLE_EQ(model.wait_seconds(), 3 * 2.0);
   EXPECT_DOUBLE_EQ(model.seconds(), 3 * (2.0 + 1.0));
 }
 
 TEST(WaitModelTest, ManyInFlightTakeAsLongAsOne) {
-  const WaitModel model = run({.compute_seconds = 1,
-                               .get_seconds = 0.5,
-                               .max_in_flight = 4,
-                               .prefetch_steps = 0},
-                              3, 4);
+  const WaitModel model = run_model({.compute_seconds = 1,
+                                     .get_seconds = 0.5,
+                                     .max_in_flight = 4,
+                                     .prefetch_steps = 0},
+                                    3, 4);
 
   EXPECT_DOUBLE_EQ(model.wait_seconds(), 3 * 0.5);
 }
 
 TEST(WaitModelTest, AStepAheadHidesWhatFitsIntoCompute) {
-  const WaitModel model = run({.compute_seconds = 1,
-                               .get_seconds = 0.5,
-                               .max_in_flight = 2,
-                               .prefetch_steps = 1},
-                              3, 4);
+  const WaitModel model = run_model({.compute_seconds = 1,
+                                     .get_seconds = 0.5,
+                                     .max_in_flight = 2,
+                                     .prefetch_steps = 1},
+                                    3, 4);
 
   // Two rounds of 0.5 s a step: the first is waited for, the others hide.
   EXPECT_DOUBLE_EQ(model.wait_seconds(), 1.0);
@@ -50,22 +50,22 @@ TEST(WaitModelTest, AStepAheadHidesWhatFitsIntoCompute) {
 }
 
 TEST(WaitModelTest, WhatDoesNotFitIsWaitedFor) {
-  const WaitModel model = run({.compute_seconds = 1,
-                               .get_seconds = 0.5,
-                               .max_in_flight = 1,
-                               .prefetch_steps = 1},
-                              3, 4);
+  const WaitModel model = run_model({.compute_seconds = 1,
+                                     .get_seconds = 0.5,
+                                     .max_in_flight = 1,
+                                     .prefetch_steps = 1},
+                                    3, 4);
 
   // 2 s of GETs a step, one of them behind compute.
   EXPECT_DOUBLE_EQ(model.wait_seconds(), 2.0 + 1.0 + 1.0);
 }
 
 TEST(WaitModelTest, ABandwidthIsALimitHoweverManyAreInFlight) {
-  const WaitModel model = run({.get_seconds = 0.75,
-                               .bytes_per_second = 100,
-                               .max_in_flight = 1000,
-                               .prefetch_steps = 0},
-                              1, 10, /*bytes=*/50);
+  const WaitModel model = run_model({.get_seconds = 0.75,
+                                     .bytes_per_second = 100,
+                                     .max_in_flight = 1000,
+                                     .prefetch_steps = 0},
+                                    1, 10, /*bytes=*/50);
 
   // The first is there after 0.75 s; then come 450 bytes at 100 a second.
   EXPECT_DOUBLE_EQ(model.wait_seconds(), 0.75 + 4.5);

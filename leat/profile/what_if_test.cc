@@ -31,7 +31,7 @@ const MeasuredStep kAll = {.compute = 0.1,
                            .latency_share = 0.5,
                            .devices = 2};
 
-StepModel model_of(const MeasuredStep& measured) {
+StepModel model_for(const MeasuredStep& measured) {
   Result<StepModel> model = StepModel::of(measured);
   EXPECT_TRUE(model);
   return *model;
@@ -42,7 +42,7 @@ const Curve& curve_of(const std::vector<Curve>& curves, Knob knob) {
 }
 
 TEST(WhatIfTest, EveryCurveGoesThroughWhatWasMeasured) {
-  const StepModel model = model_of(kAll);
+  const StepModel model = model_for(kAll);
 
   const std::vector<Curve> curves = what_if_curves(model);
 
@@ -82,8 +82,8 @@ MeasuredStep drawn(std::mt19937& random) {
 TEST(WhatIfTest, TurningAKnobTheGoodWayNeverHurts) {
   std::mt19937 random(7);
   for (int draw = 0; draw < 1000; ++draw) {
-    for (const Curve& curve :
-         what_if_curves(draw == 0 ? model_of(kAll) : model_of(drawn(random)))) {
+    for (const Curve& curve : what_if_curves(
+             draw == 0 ? model_for(kAll) : model_for(drawn(random)))) {
       const double sign = curve.knob == Knob::kLatency ? -1 : 1;
       for (std::size_t i = 1; i < curve.points.size(); ++i) {
         ASSERT_GE(
@@ -100,7 +100,7 @@ TEST(RemovalsTest, EachChangeSavesTimeAndIsOneThatTheLoaderCanMake) {
   std::mt19937 random(8);
   for (int draw = 0; draw < 1000; ++draw) {
     const MeasuredStep measured = drawn(random);
-    const StepModel model = model_of(measured);
+    const StepModel model = model_for(measured);
     double before = model.predict(model.measured_setting()).seconds();
     std::vector<StepPart> parts;
     for (const Removal& removal : removals(model)) {
@@ -125,12 +125,12 @@ TEST(RemovalsTest, EachChangeSavesTimeAndIsOneThatTheLoaderCanMake) {
 
 TEST(RemovalsTest, AStallThatNothingRemovesDoesNotHideTheNext) {
   // Nothing is known of preparation but its time.
-  const auto found = removals(model_of({.compute = 0.1,
-                                        .preparation = 0.2,
-                                        .fetch = 0.1,
-                                        .warm_supply = 0.3,
-                                        .cold_supply = 0.4,
-                                        .is_pipelined = true}));
+  const auto found = removals(model_for({.compute = 0.1,
+                                         .preparation = 0.2,
+                                         .fetch = 0.1,
+                                         .warm_supply = 0.3,
+                                         .cold_supply = 0.4,
+                                         .is_pipelined = true}));
 
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].part, StepPart::kPreparation);
@@ -148,7 +148,7 @@ TEST(RemovalsTest, WhereOneBatchTakesLongerThanAStepMoreWorkersMakeThem) {
                               .cold_supply = 0.035,
                               .workers = 0};
 
-  const auto found = removals(model_of(alone));
+  const auto found = removals(model_for(alone));
 
   ASSERT_EQ(found.size(), 2u);
   ASSERT_EQ(found[0].changes.size(), 1u);
@@ -164,10 +164,10 @@ TEST(RemovalsTest, WhereOneBatchTakesLongerThanAStepMoreWorkersMakeThem) {
 }
 
 TEST(WhatIfTest, WhatWasNotMeasuredHasNoCurveAndSaysWhy) {
-  const auto curves = what_if_curves(model_of({.compute = 0.1,
-                                               .preparation = 0.1,
-                                               .warm_supply = 0.1,
-                                               .cold_supply = 0.1}));
+  const auto curves = what_if_curves(model_for({.compute = 0.1,
+                                                .preparation = 0.1,
+                                                .warm_supply = 0.1,
+                                                .cold_supply = 0.1}));
 
   for (const Knob knob : {Knob::kCores, Knob::kBandwidth, Knob::kLatency,
                           Knob::kDevices, Knob::kNodes}) {
@@ -179,7 +179,7 @@ TEST(WhatIfTest, WhatWasNotMeasuredHasNoCurveAndSaysWhy) {
 }
 
 TEST(RemovalsTest, TheLargestStallGoesFirstByTheSmallestChangeThenTheNext) {
-  const StepModel model = model_of(kAll);
+  const StepModel model = model_for(kAll);
 
   const std::vector<Removal> found = removals(model);
 
@@ -209,7 +209,7 @@ TEST(RemovalsTest, ChangesAreRankedByTheWorkTheyTakeAway) {
   measured.cold_supply = 0.12;
   measured.latency_share = 0.9;
 
-  const std::vector<Removal> found = removals(model_of(measured));
+  const std::vector<Removal> found = removals(model_for(measured));
 
   ASSERT_EQ(found.size(), 1u);
   std::vector<Knob> knobs;
@@ -219,11 +219,11 @@ TEST(RemovalsTest, ChangesAreRankedByTheWorkTheyTakeAway) {
 }
 
 TEST(RemovalsTest, LoadingAheadGoesFirstWhereItHidesTheStall) {
-  const std::vector<Removal> found = removals(model_of({.compute = 0.1,
-                                                        .preparation = 0.03,
-                                                        .fetch = 0.05,
-                                                        .warm_supply = 0.03,
-                                                        .cold_supply = 0.08}));
+  const std::vector<Removal> found = removals(model_for({.compute = 0.1,
+                                                         .preparation = 0.03,
+                                                         .fetch = 0.05,
+                                                         .warm_supply = 0.03,
+                                                         .cold_supply = 0.08}));
 
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].changes[0].knob, Knob::kLoadAhead);
@@ -231,7 +231,7 @@ TEST(RemovalsTest, LoadingAheadGoesFirstWhereItHidesTheStall) {
 }
 
 TEST(RemovalsTest, AStepWithoutStallsHasNothingToRemove) {
-  EXPECT_THAT(removals(model_of({.compute = 0.1})), IsEmpty());
+  EXPECT_THAT(removals(model_for({.compute = 0.1})), IsEmpty());
 }
 
 TEST(TurnTest, TurnsOneKnobAfterAnother) {

@@ -29,7 +29,6 @@ namespace leat {
 namespace {
 
 using std::chrono_literals::operator""ms;
-using Clock = std::chrono::steady_clock;
 
 /// How long those who are told to end have for it.
 constexpr auto kPatience = 2000ms;
@@ -104,12 +103,12 @@ std::optional<int> reap(pid_t program) {
 
 void end_descendants() {
   for (const pid_t pid : descendants()) ::kill(pid, SIGTERM);
-  const auto until = Clock::now() + kPatience;
+  const auto until = std::chrono::steady_clock::now() + kPatience;
   while (true) {
     (void)reap(0);
     const std::vector<pid_t> left = descendants();
     if (left.empty()) return;
-    if (Clock::now() > until) {
+    if (std::chrono::steady_clock::now() > until) {
       for (const pid_t pid : left) ::kill(pid, SIGKILL);
     }
     ::poll(nullptr, 0, kTickMilliseconds);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMostNodes = 10'000;
 
-Error invalid(std::string_view list, std::string_view why) {
+Error bad_list(std::string_view list, std::string_view why) {
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("the list of nodes \"{}\" {}: write one such as "
                            "node[01-03,07],gpu5",
@@ -135,24 +135,24 @@ Result<NodeCommands> commands_in_allocation(const Env& env) {
 
 Result<std::vector<std::string>> parse_node_list(std::string_view list) {
   const auto items = items_of(list);
-  if (!items) return invalid(list, "has brackets that do not match");
+  if (!items) return bad_list(list, "has brackets that do not match");
   std::vector<std::string> nodes;
   for (const std::string_view item : *items) {
     const auto names = names_in(item);
     if (!names) {
-      return invalid(list, fmt::format("has \"{}\", whose brackets hold what "
-                                       "is no range of numbers, or a huge one",
-                                       item));
+      return bad_list(list, fmt::format("has \"{}\", whose brackets hold what "
+                                        "is no range of numbers, or a huge one",
+                                        item));
     }
     for (const std::string& name : *names) {
       if (!is_name(name)) {
-        return invalid(list, fmt::format("has \"{}\", which is no name of a "
-                                         "node",
-                                         name));
+        return bad_list(list, fmt::format("has \"{}\", which is no name of a "
+                                          "node",
+                                          name));
       }
       nodes.push_back(name);
     }
-    if (nodes.size() > kMostNodes) return invalid(list, "is too long");
+    if (nodes.size() > kMostNodes) return bad_list(list, "is too long");
   }
   return nodes;
 }

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 using Path = std::filesystem::path;
 using std::chrono_literals::operator""s;
 
-std::string content(const Path& path) {
+std::string content_of(const Path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
 }
@@ -50,7 +50,7 @@ class ScratchTest : public ::testing::Test {
     auto child = Child::start(words, run_ / "log");
     EXPECT_TRUE(child);
     const auto status = child->wait(30s, {});
-    EXPECT_TRUE(status) << content(run_ / "log");
+    EXPECT_TRUE(status) << content_of(run_ / "log");
     return status ? *status : -1;
   }
 
@@ -66,10 +66,10 @@ TEST_F(ScratchTest, WhatIsWrittenIsSeenInsideAndNotAfter) {
       "test \"$(cat kept)\" = before; echo after > kept; echo new > inner/new; "
       "rm -r inner; test \"$(cat kept)\" = after; echo told > \"$1/told\"");
 
-  EXPECT_EQ(status, 0) << content(run_ / "log");
-  EXPECT_EQ(content(project_ / "kept"), "before");
+  EXPECT_EQ(status, 0) << content_of(run_ / "log");
+  EXPECT_EQ(content_of(project_ / "kept"), "before");
   EXPECT_TRUE(std::filesystem::is_empty(project_ / "inner"));
-  EXPECT_EQ(content(run_ / "told"), "told\n");
+  EXPECT_EQ(content_of(run_ / "told"), "told\n");
 }
 
 /// Gives this process its own view of the mounts, so that nothing stays behind;
@@ -101,11 +101,11 @@ TEST_F(ScratchTest, FileSystemsMountedBelowAreCoveredToo) {
       "test \"$(cat ../place)\" = before; "
       "if echo after 2>/dev/null >> ../place; then exit 5; fi");
 
-  EXPECT_EQ(status, 0) << content(run_ / "log");
-  EXPECT_EQ(content(mounted / "kept"), "before");
+  EXPECT_EQ(status, 0) << content_of(run_ / "log");
+  EXPECT_EQ(content_of(mounted / "kept"), "before");
   EXPECT_FALSE(std::filesystem::exists(mounted / "new"));
-  EXPECT_EQ(content(deeper / "kept"), "before");
-  EXPECT_EQ(content(project_ / "kept"), "before");
+  EXPECT_EQ(content_of(deeper / "kept"), "before");
+  EXPECT_EQ(content_of(project_ / "kept"), "before");
   for (const Path& path : {project_ / "place", deeper, mounted}) {
     EXPECT_EQ(::umount(path.c_str()), 0);
   }

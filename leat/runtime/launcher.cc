@@ -76,7 +76,7 @@ constexpr std::array kLaunchers = {
 constexpr std::string_view kRemedy =
     "; set it right, or say rank= and world_size= yourself";
 
-Error invalid(std::string what) {
+Error bad_launch(std::string what) {
   return Error(ErrorCode::kInvalidArgument, std::move(what.append(kRemedy)));
 }
 
@@ -86,7 +86,7 @@ Result<std::optional<std::uint32_t>> read_number(const Env& env,
   if (!text.has_value()) return std::optional<std::uint32_t>();
   const auto value = number_from<std::uint32_t>(*text);
   if (!value) {
-    return invalid(
+    return bad_launch(
         fmt::format("{} is \"{}\", which is not a whole number of at least 0",
                     name, *text));
   }
@@ -111,7 +111,7 @@ Result<std::optional<std::uint32_t>> read_local_size(const Variables& variables,
     if (counts && node) {
       const auto count = count_of_node(*counts, *node);
       if (count) return count;
-      return invalid(fmt::format(
+      return bad_launch(fmt::format(
           "{} is \"{}\", which has no count for the node that {}={} names",
           variables.each_nodes, *counts, variables.node, *node));
     }
@@ -199,20 +199,20 @@ Result<Launch> read_from(const Variables& variables, const Env& env) {
   LEAT_TRY(const auto local_rank, read_number(env, variables.local_rank));
   LEAT_TRY(const auto local_size, read_local_size(variables, env));
   if (!rank.has_value() || !world_size.has_value()) {
-    return invalid(
+    return bad_launch(
         fmt::format("{} is set but {} is not",
                     rank.has_value() ? variables.rank : variables.world_size,
                     rank.has_value() ? variables.world_size : variables.rank));
   }
   if (*rank >= *world_size) {
-    return invalid(fmt::format("{}={} is not below {}={}", variables.rank,
-                               *rank, variables.world_size, *world_size));
+    return bad_launch(fmt::format("{}={} is not below {}={}", variables.rank,
+                                  *rank, variables.world_size, *world_size));
   }
   // Slurm's count is that of the job's request, which a smaller step inherits.
   const std::uint32_t local_world =
       std::min(local_size.value_or(1), *world_size);
   if (local_size.has_value() && local_rank.value_or(0) >= local_world) {
-    return invalid(
+    return bad_launch(
         fmt::format("{}={} is not below the {} processes of its node",
                     variables.local_rank, local_rank.value_or(0), *local_size));
   }

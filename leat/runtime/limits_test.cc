@@ -53,7 +53,7 @@ constexpr const char* kV1ContainerMounts =
     "rw,memory\n";
 constexpr std::uint64_t kGib = 1 << 30;
 
-struct Case {
+struct LimitsCase {
   const char* what;
   Files files;
   double cpus;
@@ -62,8 +62,8 @@ struct Case {
   std::string memory_from;
 };
 
-const std::vector<Case>& cases() {
-  static const std::vector<Case> all = {
+const std::vector<LimitsCase>& cases() {
+  static const std::vector<LimitsCase> all = {
       {"nothing to read", {}, 8, Limits::kUnlimited, "affinity", "unknown"},
       {"no cgroups",
        {{"proc/meminfo", kMemory}},
@@ -178,7 +178,7 @@ const std::vector<Case>& cases() {
 }
 
 TEST(LimitsTest, TakesTheLeastOfAllThatApply) {
-  for (const Case& c : cases()) {
+  for (const LimitsCase& c : cases()) {
     SCOPED_TRACE(c.what);
     const FakeRoot root(c.files);
 

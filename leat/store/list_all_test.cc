@@ -19,8 +19,8 @@
 namespace leat {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 /// Keys that list as S3 does, a few a page, and a count of the requests.
 class ListedStore final : public Store {

@@ -15,7 +15,7 @@ namespace {
 
 // Less than this share of the time in next() is not worth a change.
 constexpr double kWaits = 0.05;
-constexpr double kFull = 0.8;
+constexpr double kFullShare = 0.8;
 constexpr double kAllBytes = 0.9;  // This share of the allowed bytes.
 // Requests come in bursts: a stage is short of units before all are always
 // used.
@@ -184,7 +184,7 @@ Bottleneck bottleneck_of(const StageRates& rates, const Observation& now,
     return Bottleneck::kBandwidth;
   }
   if (now.most_reads_per_second > 0) return Bottleneck::kThrottled;
-  if (most < kFull && rates.memory_share > rates.wait_share / 2) {
+  if (most < kFullShare && rates.memory_share > rates.wait_share / 2) {
     return Bottleneck::kMemory;
   }
   if (most < kNearlyFull) {

@@ -19,7 +19,7 @@
 namespace leat {
 namespace {
 
-constexpr double kLink = 16e6;
+constexpr double kMixLink = 16e6;
 constexpr double kLatency = 0.04;
 constexpr double kStep = 0.1;
 constexpr int kStepsPerSecond = 10;
@@ -135,14 +135,14 @@ class Mix {
             .find(jobs_[i].name)
             ->second.grant.bytes_per_second;
       case Way::kEven:
-        return kLink / count_on(node, running());
+        return kMixLink / count_on(node, running());
       case Way::kFixed: {
         std::vector<std::size_t> all(jobs_.size());
         std::iota(all.begin(), all.end(), std::size_t{0});
-        return kLink / count_on(node, all);
+        return kMixLink / count_on(node, all);
       }
       default:
-        return kLink;
+        return kMixLink;
     }
   }
 
@@ -168,7 +168,7 @@ class Mix {
     for (const std::size_t i : running()) {
       if (is_on(i, node)) used += rates_[i] * jobs_[i].bytes;
     }
-    return used > kLink;
+    return used > kMixLink;
   }
 
   /// Reads wait as long as makes those that come fit.
@@ -229,8 +229,8 @@ class Mix {
   std::vector<double> rates_;
   std::array<double, 2> queue_{};  ///< Seconds that a read waits for others.
   std::array<NodeSharing, 2> agents_ = {
-      NodeSharing({.threads = 1, .bytes_per_second = kLink}, {}),
-      NodeSharing({.threads = 1, .bytes_per_second = kLink}, {})};
+      NodeSharing({.threads = 1, .bytes_per_second = kMixLink}, {}),
+      NodeSharing({.threads = 1, .bytes_per_second = kMixLink}, {})};
   std::map<std::pair<std::size_t, std::size_t>, std::optional<Pace>> paces_;
 };
 

@@ -14,13 +14,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr JobSpeed kLight{.compute_ceiling = 100, .rate_per_thread = 100};
-constexpr JobSpeed kHeavy{.compute_ceiling = 1300, .rate_per_thread = 100};
+constexpr JobSpeed kLightJob{.compute_ceiling = 100, .rate_per_thread = 100};
+constexpr JobSpeed kHeavyJob{.compute_ceiling = 1300, .rate_per_thread = 100};
 
 TEST(NodeSharingDecisionsTest, AGainIsFoundInThreeReports) {
   SharingWorld world({.threads = 8});
-  world.come("a", kLight);
-  world.come("b", kHeavy);
+  world.come("a", kLightJob);
+  world.come("b", kHeavyJob);
   const auto latest = [&](auto&& is_it) {
     const auto& all = world.sharing().decisions();
     return std::any_of(all.begin(), all.end(), [&](const Decision& decision) {
@@ -42,7 +42,7 @@ TEST(NodeSharingDecisionsTest, AGainIsFoundInThreeReports) {
 
 TEST(NodeSharingDecisionsTest, EveryLineOfAChangeHearsWhatItGained) {
   SharingWorld world({.threads = 8, .in_flight = 64});
-  world.come("a", kLight);
+  world.come("a", kLightJob);
   world.come("b", {.compute_ceiling = 1300,
                    .rate_per_thread = 100,
                    .reads_per_sample = 1,
@@ -64,8 +64,8 @@ TEST(NodeSharingDecisionsTest,
      WhoWasHonestAndBeginsToLieIsNotHeldToWhatItNeeded) {
   SharingWorld world({.threads = 16});
   bool lies = false;
-  for (const std::string job : {"a", "b", "c"}) world.come(job, kHeavy);
-  world.come("liar", kLight, [&](JobReport& said) {
+  for (const std::string job : {"a", "b", "c"}) world.come(job, kHeavyJob);
+  world.come("liar", kLightJob, [&](JobReport& said) {
     if (lies) said.busy_seconds *= 10;
   });
   world.run(30);
@@ -81,7 +81,7 @@ TEST(NodeSharingDecisionsTest,
 TEST(NodeSharingDecisionsTest, WhatSomebodyLeavesIsGivenOutForLittle) {
   SharingWorld world({.threads = 40}, {.least_gain = 0.05});
   world.come("a", {.compute_ceiling = 10'000, .rate_per_thread = 100});
-  world.come("b", kLight);
+  world.come("b", kLightJob);
   world.run(60);
   ASSERT_EQ(world.threads_of("a"), 39);
 
@@ -93,8 +93,8 @@ TEST(NodeSharingDecisionsTest, WhatSomebodyLeavesIsGivenOutForLittle) {
 
 TEST(NodeSharingDecisionsTest, MoreCoresAreGivenOutAtOnce) {
   SharingWorld world({.threads = 4});
-  world.come("a", kHeavy);
-  world.come("b", kHeavy);
+  world.come("a", kHeavyJob);
+  world.come("b", kHeavyJob);
   world.run(30);
 
   world.sharing().set_resources({.threads = 8});
@@ -105,8 +105,8 @@ TEST(NodeSharingDecisionsTest, MoreCoresAreGivenOutAtOnce) {
 
 TEST(NodeSharingDecisionsTest, ThatThereIsNothingToGainIsSaidOnce) {
   SharingWorld world({.threads = 8});
-  world.come("a", kLight);
-  world.come("b", kLight);
+  world.come("a", kLightJob);
+  world.come("b", kLightJob);
   for (const double rate :
        {100, 70, 50, 35}) {  // Never more than a thread less.
     world.truth_of("a").rate_per_thread = rate;

@@ -20,9 +20,9 @@ constexpr double kWindowSeconds = 3;
 constexpr double kFirstSeconds = 0.9;
 
 // A gain below it is noise: the change is taken back.
-constexpr double kLeastGain = 0.03;
+constexpr double kLeastKeptGain = 0.03;
 // Latency, a task, or training: so much more or less is another world.
-constexpr double kDrift = 1.4;
+constexpr double kRateDrift = 1.4;
 constexpr std::size_t kDriftLooks = 2;
 
 // A store is well with no more of its reads failed, and late: of times that
@@ -72,7 +72,7 @@ bool is_window(const StageRates& rates) {
 
 bool differ(double before, double now) {
   if (before <= 0 || now <= 0) return false;
-  return now > before * kDrift || before > now * kDrift;
+  return now > before * kRateDrift || before > now * kRateDrift;
 }
 
 double settle_seconds(const StageRates& rates) {
@@ -236,7 +236,8 @@ void Tuner::judge(const Observation& now, const StageRates& rates, Step& step) {
   }
   const bool has_enough =
       bottleneck_of(rates, now, false) == Bottleneck::kTraining;
-  const bool is_kept = gain >= kLeastGain || (has_enough && gain > -kLeastGain);
+  const bool is_kept =
+      gain >= kLeastKeptGain || (has_enough && gain > -kLeastKeptGain);
   for (std::size_t knob = 0; knob < kKnobs; ++knob) {
     if (!trial.turned[knob]) continue;
     Rest& rest = rests_[knob];

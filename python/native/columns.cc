@@ -19,14 +19,14 @@ namespace py = pybind11;
 namespace leat {
 namespace {
 
-using Numbers = py::array_t<std::int64_t>;
+using ColumnNumbers = py::array_t<std::int64_t>;
 
 /// Texts end to end: where each begins and the last one ends, and their bytes.
-using Texts = std::pair<Numbers, py::array_t<std::uint8_t>>;
+using ColumnTexts = std::pair<ColumnNumbers, py::array_t<std::uint8_t>>;
 
 template <class TextOf>
-Texts texts_of(std::uint64_t count, const TextOf& text_of) {
-  Numbers ends(static_cast<py::ssize_t>(count + 1));
+ColumnTexts texts_of(std::uint64_t count, const TextOf& text_of) {
+  ColumnNumbers ends(static_cast<py::ssize_t>(count + 1));
   std::int64_t* const at = ends.mutable_data();
   at[0] = 0;
   {
@@ -57,7 +57,7 @@ std::size_t field_of(const Catalogue& catalogue, const std::string& name,
   return field;
 }
 
-Texts column_texts(const Dataset& dataset, const std::string& name) {
+ColumnTexts column_texts(const Dataset& dataset, const std::string& name) {
   const Catalogue& catalogue = *dataset.catalogue;
   const std::size_t field = field_of(catalogue, name, FieldKind::kString);
   return texts_of(catalogue.samples(), [&](std::uint64_t i) {
@@ -65,13 +65,13 @@ Texts column_texts(const Dataset& dataset, const std::string& name) {
   });
 }
 
-Texts sample_keys(const Dataset& dataset) {
+ColumnTexts sample_keys(const Dataset& dataset) {
   const Catalogue& catalogue = *dataset.catalogue;
   return texts_of(catalogue.samples(),
                   [&](std::uint64_t i) { return catalogue.key(SampleId{i}); });
 }
 
-Texts object_keys(const Dataset& dataset) {
+ColumnTexts object_keys(const Dataset& dataset) {
   const Catalogue& catalogue = *dataset.catalogue;
   return texts_of(catalogue.objects(), [&](std::uint64_t i) {
     return catalogue.object(ObjectIndex{static_cast<std::uint32_t>(i)}).key;
@@ -80,14 +80,14 @@ Texts object_keys(const Dataset& dataset) {
 
 /// The object of each sample (-1 if it lacks the field), the offset, and the
 /// size of that object.
-std::tuple<Numbers, Numbers, Numbers> ranges(const Dataset& dataset,
-                                             const std::string& name) {
+std::tuple<ColumnNumbers, ColumnNumbers, ColumnNumbers> ranges(
+    const Dataset& dataset, const std::string& name) {
   const Catalogue& catalogue = *dataset.catalogue;
   const std::size_t field = field_of(catalogue, name, FieldKind::kBytes);
   const auto rows = static_cast<py::ssize_t>(catalogue.samples());
-  Numbers objects(rows);
-  Numbers offsets(rows);
-  Numbers sizes(rows);
+  ColumnNumbers objects(rows);
+  ColumnNumbers offsets(rows);
+  ColumnNumbers sizes(rows);
   std::int64_t* const object = objects.mutable_data();
   std::int64_t* const offset = offsets.mutable_data();
   std::int64_t* const size = sizes.mutable_data();

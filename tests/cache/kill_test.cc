@@ -33,14 +33,14 @@ RecordKey key_of(std::uint64_t n) {
       {.url = "mem://a", .etag = "\"1\"", .offset = n, .length_bytes = 1});
 }
 
-std::string body_of(std::uint64_t n) {
+std::string killed_body(std::uint64_t n) {
   std::mt19937_64 bits(n);
   std::string body(1 + bits() % 40'000, '\0');
   for (char& c : body) c = static_cast<char>(bits());
   return body;
 }
 
-struct Ground {
+struct KillGround {
   SystemFileOps ops;
   SteadyClock clock;
   std::unique_ptr<SegmentTier> open(const std::string& folder) {
@@ -54,7 +54,7 @@ struct Ground {
 
 /// False if it answered with bytes that are not the record's.
 bool read_is_right(SegmentTier& tier, std::uint64_t n, bool& is_hit) {
-  const std::string wanted = body_of(n);
+  const std::string wanted = killed_body(n);
   std::string got(wanted.size(), ' ');
   is_hit = tier.read(key_of(n), std::as_writable_bytes(std::span(got)));
   return !is_hit || got == wanted;
@@ -63,7 +63,7 @@ bool read_is_right(SegmentTier& tier, std::uint64_t n, bool& is_hit) {
 /// The work of each process until it is killed.
 [[noreturn]] void work(const std::string& folder, std::uint64_t seed,
                        std::atomic<std::uint64_t>& rounds) {
-  Ground ground;
+  KillGround ground;
   std::mt19937_64 draw(seed);
   while (true) {  // Leaving in peace is one of the ways to go, too.
     const auto tier = ground.open(folder);
@@ -73,7 +73,7 @@ bool read_is_right(SegmentTier& tier, std::uint64_t n, bool& is_hit) {
       bool is_hit = false;
       if (!read_is_right(*tier, n, is_hit)) ::_exit(kWrongBytes);
       if (!is_hit) {
-        const std::string body = body_of(n);
+        const std::string body = killed_body(n);
         (void)tier->make_room(record_cost(body.size()), true);
         if (!tier->insert(key_of(n), as_bytes(body))) {
           tier->drop(key_of(draw() % kRecords));
@@ -143,7 +143,7 @@ TEST_F(KillTest, NoWrongByteNoHangNoRoomLost) {
   }
   for (const pid_t worker : workers) ASSERT_NO_FATAL_FAILURE(kill(worker));
 
-  Ground ground;
+  KillGround ground;
   const auto tier = ground.open(folder_);
   ASSERT_NE(tier, nullptr);
   std::uint64_t hits = 0;

@@ -311,7 +311,8 @@ std::vector<std::string> policies() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, TiersTogetherTest,
-                         ::testing::ValuesIn(policies()));
+                         ::testing::ValuesIn(policies()),
+                         [](const auto& tested) { return tested.param; });
 
 INSTANTIATE_TEST_SUITE_P(
     Tiers, SimulatedHitsTest,

@@ -15,8 +15,6 @@
 namespace leat {
 namespace {
 
-constexpr char kBucketUrl[] = "s3://data/train";
-
 LoaderOptions with_cache(CacheOptions cache, std::uint64_t epochs) {
   LoaderOptions options = usual_options();
   options.cache = std::move(cache);

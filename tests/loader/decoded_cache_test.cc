@@ -28,7 +28,7 @@ namespace {
 constexpr std::uint64_t kPictures = 64;
 /// The last is read after all was decoded, however far ahead a busy machine
 /// reads.
-constexpr std::size_t kEpochs = 6;
+constexpr std::size_t kDecodedEpochs = 6;
 constexpr char kOps[] =
     "decode_image,random_resized_crop:24,random_horizontal_flip,"
     "normalize:imagenet";
@@ -109,12 +109,13 @@ class DecodedCacheTest : public ::testing::Test {
 TEST_F(DecodedCacheTest, SaysWhatASampleTakesAndAHitSaves) {
   for (const auto form : {CacheForm::kEncoded, CacheForm::kDecoded}) {
     LoaderOptions options = with_form(form);
-    options.epochs = kEpochs;
+    options.epochs = kDecodedEpochs;
     auto loader = must(world_.load(url(), options));
-    for (std::uint64_t i = 0; i < kEpochs; ++i) (void)must(run_epoch(*loader));
+    for (std::uint64_t i = 0; i < kDecodedEpochs; ++i)
+      (void)must(run_epoch(*loader));
     // Delivered samples are counted a little later.
     ASSERT_TRUE(comes_true(
-        [&] { return loader->totals().tasks == kEpochs * kPictures; }));
+        [&] { return loader->totals().tasks == kDecodedEpochs * kPictures; }));
     const LoaderTotals rates = loader->totals();
     const Metrics& metrics = *loader->metrics();
     const auto records = metrics.value(Metric::kPipelineRecords);
@@ -130,7 +131,7 @@ TEST_F(DecodedCacheTest, SaysWhatASampleTakesAndAHitSaves) {
     EXPECT_GT(rates.kept_bytes, 30 * 30 * 3);
     EXPECT_LT(rates.kept_bytes, 60 * 60 * 3 + 4096);
     EXPECT_GE(rates.decoded_hits, kPictures);
-    EXPECT_LT(rates.decoded_hits, kEpochs * kPictures);
+    EXPECT_LT(rates.decoded_hits, kDecodedEpochs * kPictures);
     EXPECT_GT(rates.saved_seconds, 0);
     EXPECT_LT(rates.saved_seconds * static_cast<double>(records),
               1e-9 * static_cast<double>(rates.busy.count()));
@@ -140,15 +141,17 @@ TEST_F(DecodedCacheTest, SaysWhatASampleTakesAndAHitSaves) {
 TEST_F(DecodedCacheTest, ChangesNothingThatIsDelivered) {
   for (const char* ops : {kOps, "decode_image,resize:40,random_crop:32",
                           "decode_image,resize:20/24,color_jitter:0.3"}) {
-    const auto plain = run(with_ops(ops), kEpochs);
-    const auto encoded = run(with_form(CacheForm::kEncoded, ops), kEpochs);
-    const auto decoded = run(with_form(CacheForm::kDecoded, ops), kEpochs);
+    const auto plain = run(with_ops(ops), kDecodedEpochs);
+    const auto encoded =
+        run(with_form(CacheForm::kEncoded, ops), kDecodedEpochs);
+    const auto decoded =
+        run(with_form(CacheForm::kDecoded, ops), kDecodedEpochs);
 
     expect_same(encoded, plain);
     expect_same(decoded, plain);
     EXPECT_EQ(decoded[0].misses, kPictures);
     EXPECT_EQ(decoded[0].decoded_hits, 0u);
-    for (std::size_t epoch = 1; epoch < kEpochs; ++epoch) {
+    for (std::size_t epoch = 1; epoch < kDecodedEpochs; ++epoch) {
       EXPECT_EQ(encoded[epoch].ram_hits, kPictures);
       EXPECT_EQ(encoded[epoch].decoded_hits, 0u);
       EXPECT_EQ(decoded[epoch].ram_hits + decoded[epoch].misses, kPictures);
@@ -194,7 +197,7 @@ TEST_F(DecodedCacheTest, OtherOpsFindNothingOfIt) {
   const char* const first = "decode_image,resize:40/40,random_crop:32";
   const char* const same = "decode_image,resize:40/40,random_crop:16";
   const char* const other = "decode_image,resize:41/41,random_crop:32";
-  EXPECT_EQ(run(on_disk(first), kEpochs).back().decoded_hits, kPictures);
+  EXPECT_EQ(run(on_disk(first), kDecodedEpochs).back().decoded_hits, kPictures);
 
   const auto again = run(on_disk(same), 1);
   const auto others = run(on_disk(other), 1);
@@ -211,7 +214,7 @@ TEST_F(DecodedCacheTest, AFlippedBitIsACountedMiss) {
   options.cache = CacheOptions{.disk = folder,
                                .disk_limit_bytes = 16 * kMiB,
                                .form = CacheForm::kDecoded};
-  EXPECT_EQ(run(options, kEpochs).back().decoded_hits, kPictures);
+  EXPECT_EQ(run(options, kDecodedEpochs).back().decoded_hits, kPictures);
   const auto plain = run(with_ops(), 2);
   for (const auto& file : std::filesystem::directory_iterator(folder)) {
     if (!file.is_regular_file()) continue;
@@ -300,9 +303,9 @@ TEST_F(DecodedCacheTest, WhatIsDamagedOrTooLargeIsKeptAsBytes) {
   LoaderOptions options = with_form(CacheForm::kDecoded);
   options.drop_last = false;
 
-  const auto stats = run(options, kEpochs);
+  const auto stats = run(options, kDecodedEpochs);
 
-  expect_same(stats, run(plain, kEpochs));
+  expect_same(stats, run(plain, kDecodedEpochs));
   EXPECT_EQ(stats.back().ram_hits, kPictures + 2);
   EXPECT_EQ(stats.back().decoded_hits, kPictures);
   EXPECT_EQ(stats.back().gets, 0u);
@@ -314,9 +317,9 @@ TEST_F(DecodedCacheTest, ATinyBudgetEndsNoEpoch) {
   // room beside it, and the picture is kept as bytes.
   options.memory_bytes = 16 * (24 * 24 * 3 * 4 + 1024) + 40 * kKiB;
 
-  const auto stats = run(options, kEpochs);
+  const auto stats = run(options, kDecodedEpochs);
 
-  expect_same(stats, run(with_ops(), kEpochs));
+  expect_same(stats, run(with_ops(), kDecodedEpochs));
   EXPECT_EQ(stats.back().gets, 0u);
 }
 
@@ -338,8 +341,9 @@ TEST_F(DecodedCacheTest, OfAShardNothingIsReadAgain) {
   const std::string url = (world_.root() / "shards").string();
   for (const char* ops :
        {kOps, "decode_image,random_resized_crop:24,parse_int"}) {
-    const auto plain = run(with_ops(ops), kEpochs, url);
-    const auto stats = run(with_form(CacheForm::kDecoded, ops), kEpochs, url);
+    const auto plain = run(with_ops(ops), kDecodedEpochs, url);
+    const auto stats =
+        run(with_form(CacheForm::kDecoded, ops), kDecodedEpochs, url);
 
     expect_same(stats, plain);
     EXPECT_EQ(stats[0].misses, 4u);  // Whole pieces.
@@ -368,9 +372,9 @@ TEST_F(DecodedCacheTest, TwoFieldsOfOneColumnShareARecord) {
   LoaderOptions options = with_form(CacheForm::kDecoded);
   options.ops = ops;
 
-  const auto stats = run(options, kEpochs);
+  const auto stats = run(options, kDecodedEpochs);
 
-  expect_same(stats, run(plain, kEpochs));
+  expect_same(stats, run(plain, kDecodedEpochs));
   EXPECT_EQ(stats.back().decoded_hits, kPictures);
   EXPECT_EQ(stats.back().gets, 0u);
 
@@ -405,17 +409,17 @@ TEST_F(DecodedCacheTest, AFunctionIsCalledOnceADelivery) {
     options.ops.insert(
         options.ops.begin() + 2,
         OpSpec{.name = "python", .params_json = "{}", .function = function});
-    options.epochs = kEpochs;
+    options.epochs = kDecodedEpochs;
     LoaderOptions plain = options;
     plain.cache.reset();
 
-    const auto stats = run(options, kEpochs);
+    const auto stats = run(options, kDecodedEpochs);
 
-    EXPECT_EQ(function->calls, static_cast<int>(kEpochs * kPictures));
+    EXPECT_EQ(function->calls, static_cast<int>(kDecodedEpochs * kPictures));
     if (form == CacheForm::kDecoded) {
       EXPECT_EQ(stats.back().decoded_hits, kPictures);
     }
-    expect_same(stats, run(plain, kEpochs));
+    expect_same(stats, run(plain, kDecodedEpochs));
   }
 }
 
@@ -564,16 +568,16 @@ TEST_F(DecodedCacheTest, WhatTakesItsSizesFromTheMachineChoosesByItself) {
 
   // Nobody knows whether another epoch will read what this one would make.
   options.epochs.reset();
-  EXPECT_EQ(run(options, kEpochs).back().decoded_hits, 0u);
+  EXPECT_EQ(run(options, kDecodedEpochs).back().decoded_hits, 0u);
   EXPECT_TRUE(decisions_.empty());
 }
 
 TEST_F(DecodedCacheTest, WhereNoPictureHasARecordAutoKeepsBytes) {
   const char* const ops = "decode_image,random_resized_crop:8";
 
-  const auto stats = run(with_form(CacheForm::kAuto, ops), kEpochs);
+  const auto stats = run(with_form(CacheForm::kAuto, ops), kDecodedEpochs);
 
-  expect_same(stats, run(with_ops(ops), kEpochs));
+  expect_same(stats, run(with_ops(ops), kDecodedEpochs));
   EXPECT_TRUE(decisions_.empty());
   EXPECT_EQ(stats.back().ram_hits, kPictures);
   EXPECT_EQ(stats.back().decoded_hits, 0u);

@@ -14,12 +14,11 @@
 namespace leat {
 namespace {
 
-constexpr char kBucketUrl[] = "s3://data/train";
-constexpr std::uint64_t kBatch = 8;
+constexpr std::uint64_t kDeliBatch = 8;
 
 LoaderOptions fetching_ahead(FetchAheadOptions fetch_ahead) {
   LoaderOptions options = usual_options();
-  options.global_batch_size = kBatch;
+  options.global_batch_size = kDeliBatch;
   options.max_in_flight = 16;
   options.fetch_ahead = fetch_ahead;
   return options;
@@ -64,7 +63,7 @@ TEST(FetchAheadLoaderTest, AsksForFWhenTAreLeftAndForNoMore) {
     std::uint64_t before = 0;
     while (true) {
       const std::uint64_t end =
-          std::min<std::uint64_t>(rule.drawn() + kBatch, World::kSamples);
+          std::min<std::uint64_t>(rule.drawn() + kDeliBatch, World::kSamples);
       while (rule.drawn() < end) (void)rule.draw();
       const std::uint64_t expected =
           requests[std::min<std::uint64_t>(rule.asked(), World::kSamples)];
@@ -124,7 +123,7 @@ TEST(FetchAheadLoaderTest, GoesOnFromAState) {
 
   const Seen seen = must(run_epoch(*second));
 
-  EXPECT_EQ(flat(seen).size(), World::kSamples - 7 * kBatch);
+  EXPECT_EQ(flat(seen).size(), World::kSamples - 7 * kDeliBatch);
 }
 
 }  // namespace

@@ -17,8 +17,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr char kBucketUrl[] = "s3://data/train";
-
 std::string folder_url(const World& world) { return world.folder() + "/train"; }
 
 // Every gauge of the catalogue is zero once nothing runs and nobody holds a

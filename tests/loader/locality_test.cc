@@ -19,7 +19,8 @@
 namespace leat {
 namespace {
 
-constexpr std::uint64_t kBatch = 24;  // Divides 240, and among 2 and 3 ranks.
+constexpr std::uint64_t kDealtBatch =
+    24;  // Divides 240, and among 2 and 3 ranks.
 constexpr std::array kLocalities = {Locality::kSticky, Locality::kRemap,
                                     Locality::kBalance};
 using StepIds = std::vector<std::vector<std::uint64_t>>;
@@ -28,7 +29,7 @@ using StepIds = std::vector<std::vector<std::uint64_t>>;
 LoaderOptions options_of(std::uint32_t rank, std::uint32_t ranks,
                          Locality locality, std::uint64_t records = 40) {
   LoaderOptions options = usual_options();
-  options.global_batch_size = kBatch;
+  options.global_batch_size = kDealtBatch;
   options.rank = Rank{rank, ranks};
   options.locality = locality;
   options.cache = CacheOptions{.ram_bytes = records * record_cost(1)};
@@ -68,7 +69,7 @@ StepIds together(const World& world, std::uint32_t ranks, Locality locality,
     if (state_after != nullptr) *state_after = loader->state();
     all.resize(std::max(all.size(), mine.size()));
     for (std::size_t k = 0; k < mine.size(); ++k) {
-      EXPECT_EQ(mine[k].size(), kBatch / ranks);
+      EXPECT_EQ(mine[k].size(), kDealtBatch / ranks);
       all[k].insert(all[k].end(), mine[k].begin(), mine[k].end());
     }
   }
@@ -79,7 +80,7 @@ StepIds together(const World& world, std::uint32_t ranks, Locality locality,
 TEST(LocalityTest, EveryStepKeepsItsSamples) {
   World world;
   const auto plain = together(world, 3, Locality::kNone);
-  ASSERT_EQ(plain.size(), World::kSamples / kBatch);
+  ASSERT_EQ(plain.size(), World::kSamples / kDealtBatch);
   auto one = open(world, options_of(1, 3, Locality::kNone));
   must(one->set_epoch(1));
   const auto plain_rank = steps_of(*one);
@@ -161,7 +162,7 @@ std::uint64_t simulated_later(const World& world, Locality locality) {
   };
   const auto dealing = must(HolderDealing::make(
       {.samples = catalogue.samples(),
-       .global_batch = kBatch,
+       .global_batch = kDealtBatch,
        .world_size = 3,
        .capacity = kRoom * record_cost(1),
        .cost =
@@ -172,7 +173,7 @@ std::uint64_t simulated_later(const World& world, Locality locality) {
   std::uint64_t misses = 0;
   for (std::uint64_t epoch = 1; epoch < kEpochs; ++epoch) {
     must(dealing->seek(epoch, 0, {}));
-    for (std::uint64_t k = 0; k < catalogue.samples() / kBatch; ++k) {
+    for (std::uint64_t k = 0; k < catalogue.samples() / kDealtBatch; ++k) {
       for (const DealtSample& dealt : dealing->next_step()) {
         if (!dealt.is_held && length(dealt.sample) != 0) ++misses;
       }

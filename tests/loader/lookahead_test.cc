@@ -11,7 +11,6 @@
 namespace leat {
 namespace {
 
-constexpr char kBucketUrl[] = "s3://data/train";
 constexpr std::uint64_t kBatch = 8;
 constexpr std::size_t kInFlight = 16;
 constexpr std::uint64_t kLeast = 2 * kInFlight;

@@ -16,8 +16,6 @@
 namespace leat {
 namespace {
 
-constexpr char kBucketUrl[] = "s3://data/train";
-
 LoaderOptions shared() {
   LoaderOptions options = usual_options();
   options.threads = 4;

@@ -18,15 +18,13 @@
 namespace leat {
 namespace {
 
-constexpr char kBucketUrl[] = "s3://data/train";
-
 CacheOptions shared_in(const World& world) {
   return {.disk = (world.root() / "records").string(),
           .disk_limit_bytes = 8 * kMiB,
           .is_shared = true};
 }
 
-LoaderOptions with_cache(CacheOptions cache, std::uint64_t seed) {
+LoaderOptions with_shared_cache(CacheOptions cache, std::uint64_t seed) {
   LoaderOptions options = usual_options();
   options.cache = std::move(cache);
   options.seed = seed;
@@ -51,7 +49,8 @@ std::uint64_t misses_of_three(World& world, const CacheOptions& cache,
                               const std::vector<std::uint64_t>& seeds) {
   std::vector<std::unique_ptr<Loader>> loaders;
   for (const std::uint64_t seed : seeds) {
-    loaders.push_back(must(world.load(kBucketUrl, with_cache(cache, seed))));
+    loaders.push_back(
+        must(world.load(kBucketUrl, with_shared_cache(cache, seed))));
   }
   std::vector<std::jthread> jobs;
   for (auto& loader : loaders) {
@@ -99,8 +98,8 @@ TEST(SharedCacheTest, ALoaderThatIsClosedInTheMiddleKeepsNobodyWaiting) {
   World world;
   world.serve();
   const CacheOptions cache = shared_in(world);
-  auto closed = must(world.load(kBucketUrl, with_cache(cache, 1)));
-  auto other = must(world.load(kBucketUrl, with_cache(cache, 1)));
+  auto closed = must(world.load(kBucketUrl, with_shared_cache(cache, 1)));
+  auto other = must(world.load(kBucketUrl, with_shared_cache(cache, 1)));
   const Loader::Iteration epoch = must(closed->begin());
   (void)must(closed->next(epoch));
 
@@ -113,7 +112,7 @@ TEST(SharedCacheTest, ALoaderThatIsClosedInTheMiddleKeepsNobodyWaiting) {
 /// Keeps some samples, each once, so that a loader of another order finds them.
 void warm(World& world, std::uint64_t batches) {
   CacheOptions cache = shared_in(world);
-  LoaderOptions options = with_cache(cache, 77);
+  LoaderOptions options = with_shared_cache(cache, 77);
   options.memory_bytes = 100 * kKiB;  // Two batches: no more come ahead.
   options.max_in_flight = 2;
   auto loader = must(world.load(kBucketUrl, options));
@@ -126,7 +125,8 @@ TEST(SharedCacheTest, WhatIsCachedComesFirstAndAStateHasWhatWasOvertaken) {
     World world;
     world.serve();
     warm(world, 4);
-    auto plain = must(world.load(kBucketUrl, with_cache(shared_in(world), 5)));
+    auto plain =
+        must(world.load(kBucketUrl, with_shared_cache(shared_in(world), 5)));
     const std::vector<std::uint64_t> in_order = flat(must(run_epoch(*plain)));
     plain.reset();
     std::filesystem::remove_all(world.root() / "records");
@@ -136,7 +136,7 @@ TEST(SharedCacheTest, WhatIsCachedComesFirstAndAStateHasWhatWasOvertaken) {
     std::vector<std::uint64_t> came;
     std::string state;
     {
-      auto loader = must(world.load(kBucketUrl, with_cache(cache, 5)));
+      auto loader = must(world.load(kBucketUrl, with_shared_cache(cache, 5)));
       const Loader::Iteration epoch = must(loader->begin());
       for (int i = 0; i < 3; ++i) {
         Loader::Next next = must(loader->next(epoch));
@@ -149,7 +149,7 @@ TEST(SharedCacheTest, WhatIsCachedComesFirstAndAStateHasWhatWasOvertaken) {
       EXPECT_THAT(state, ::testing::HasSubstr("left_behind"));
     }
 
-    auto resumed = must(world.load(kBucketUrl, with_cache(cache, 5)));
+    auto resumed = must(world.load(kBucketUrl, with_shared_cache(cache, 5)));
     must(resumed->load_state(state));
     const std::vector<std::uint64_t> rest = flat(must(run_epoch(*resumed)));
 

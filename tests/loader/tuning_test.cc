@@ -18,7 +18,6 @@
 namespace leat {
 namespace {
 
-constexpr char kBucketUrl[] = "s3://data/train";
 // Every request takes so long: one at a time, an epoch takes seconds.
 constexpr char kSlow[] = "slow:10ms:100%";
 constexpr std::chrono::seconds kPatience(120);

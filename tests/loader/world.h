@@ -17,6 +17,9 @@
 
 namespace leat {
 
+/// The dataset of a World through its bucket.
+inline constexpr char kBucketUrl[] = "s3://data/train";
+
 /// The value; without one the test fails, and ends.
 template <class T>
 T must(Result<T> result) {

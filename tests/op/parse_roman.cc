@@ -67,14 +67,14 @@ ParseField make_roman(ParamReader& params) {
 }
 
 constexpr std::string_view kUsual[] = {"rom"};
-constexpr std::array kParams = {
+constexpr std::array kRomanParams = {
     ParamInfo{"most", ParamKind::kCount, "3999", "the largest number"}};
 
 }  // namespace
 
 constinit const ParseOpKind kParseRoman = {
     .info = {"parse_roman", "numerals, as Rome wrote them, to a number",
-             kParams},
+             kRomanParams},
     .usual_fields = kUsual,
     .reads_texts = true,
     .make = make_roman};

@@ -71,6 +71,8 @@ def _own_environment(tmp_path_factory):
         patch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
         patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
         patch.setenv("LEAT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        # Some programs run at once, here and beside: more threads for torch in each would wait for each other.
+        patch.setenv("OMP_NUM_THREADS", "1")
         yield
 
 

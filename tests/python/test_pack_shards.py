@@ -153,18 +153,18 @@ import numpy as np
 import torchvision_apart
 torchvision_apart.load()
 from streaming.base.format import reader_from_json
-folder, found = sys.argv[1], []
 def plain(value):
     if isinstance(value, np.ndarray) and value.ndim:
         return [value.dtype.name, value.tolist()]
     if hasattr(value, "mode"):
         return hashlib.sha1(np.asarray(value).tobytes()).hexdigest()
     return value.decode() if isinstance(value, bytes) else float(value)
-for entry in json.load(open(folder + "/index.json"))["shards"]:
-    reader = reader_from_json(folder, "", entry)
-    reader.validate(False)
-    found += [{name: plain(value) for name, value in reader[number].items()} for number in range(reader.samples)]
-print(json.dumps(found))
+def read(folder):
+    for entry in json.load(open(folder + "/index.json"))["shards"]:
+        reader = reader_from_json(folder, "", entry)
+        reader.validate(False)
+        yield from ({name: plain(value) for name, value in reader[number].items()} for number in range(reader.samples))
+print(json.dumps([[*read(folder)] for folder in sys.argv[1:]]))
 """
 
 
@@ -177,19 +177,18 @@ def test_streaming_reads_them_as_they_were(tmp_path):
     pack(leat.Dataset.tokens(tmp_path / "corpus", dtype="uint16", seq_len=300, eos=299), tmp_path / "documents", "mds")
     places = [str(pathlib.Path(__file__).parent), str(PEERS), str(PEERS.with_name("oracle")), os.environ.get("PYTHONPATH", "")]
 
-    def read(folder: pathlib.Path) -> list[dict]:
-        done = subprocess.run([sys.executable, "-c", READ, str(folder)], capture_output=True, text=True, check=False,
-                              env={**os.environ, "PYTHONPATH": os.pathsep.join(places)})  # fmt: skip
-        assert done.returncode == 0, done.stderr[-2000:]
-        return json.loads(done.stdout.splitlines()[-1])
+    done = subprocess.run([sys.executable, "-c", READ, str(tmp_path / "out"), str(tmp_path / "documents")],
+                          capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": os.pathsep.join(places)})  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows, documents = json.loads(done.stdout.splitlines()[-1])
 
     picture = [hashlib.sha1(pixels(number).tobytes()).hexdigest() for number in range(40)]
-    assert read(tmp_path / "out") == [
+    assert rows == [
         {"image": picture[number], "n": number, "share": number / 7, "word": f"w{number}",
          "row": ["uint16", [number, number + 1, number + 2]], "one": float(np.float32(number / 3))}
         for number in range(40)
     ]  # fmt: skip
-    assert read(tmp_path / "documents")[0] == {"tokens": ["uint16", [*range(300)]]}
+    assert documents[0] == {"tokens": ["uint16", [*range(300)]]}
 
 
 def test_what_is_no_picture_among_pictures_is_refused(tmp_path):

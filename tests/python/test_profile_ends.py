@@ -63,8 +63,9 @@ def wait_until(what, seconds: float = 60) -> bool:
     return True
 
 
-@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGHUP, signal.SIGTERM], ids=lambda way: way.name)
-@pytest.mark.parametrize("scratch", [True, False], ids=["scratch", "no scratch"])
+@pytest.mark.parametrize("way, scratch", [
+    (signal.SIGKILL, True), (signal.SIGKILL, False), (signal.SIGHUP, True), (signal.SIGTERM, False),
+], ids=["SIGKILL-scratch", "SIGKILL-no scratch", "SIGHUP-scratch", "SIGTERM-no scratch"])  # fmt: skip
 def test_a_profile_that_is_killed_takes_its_ranks_along(way, scratch, tmp_path):
     project, numbers, temporary = (tmp_path / name for name in ("project", "numbers", "temporary"))
     for folder in (project, numbers, temporary):

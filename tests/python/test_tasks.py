@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import re
@@ -13,6 +14,7 @@ import pytest
 
 import leat
 import task_data
+import torch_programs
 
 TASKS = pathlib.Path(__file__).resolve().parents[2] / "examples" / "tasks"
 MOST_LINES = 25
@@ -74,17 +76,27 @@ def bucket(tmp_path_factory):
         yield served
 
 
+@pytest.fixture(scope="module")
+def with_torch():
+    """Starts scripts that import torch."""
+    with contextlib.closing(torch_programs.Server("torch")) as server:
+        yield server
+
+
 def start(name: str, *arguments: str, bucket, folder: pathlib.Path, **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, str(TASKS / f"{name}.py"), *arguments], cwd=folder, text=True,
-        env={**os.environ, **bucket.env(), "LEAT_CACHE_DIR": str(folder / "catalogues"), **environment},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=environment_of(bucket, folder, **environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
 
 
-def said_by(*running: subprocess.Popen[str]) -> str:
+def environment_of(bucket, folder: pathlib.Path, **more: str) -> dict[str, str]:
+    return {**os.environ, **bucket.env(), "LEAT_CACHE_DIR": str(folder / "catalogues"), **more}
+
+
+def said_by(*running: subprocess.Popen[str] | torch_programs.Program) -> str:
     """All that they printed, once all have ended well."""
-    printed = [process.communicate(timeout=240) for process in running]
+    printed = [process.communicate() for process in running]
     for process, (_, errors) in zip(running, printed):
         assert process.returncode == 0, errors
     return "".join(out for out, _ in printed).strip()
@@ -99,8 +111,12 @@ def test_each_script_is_run_and_short():
 
 
 @pytest.mark.parametrize("name", sorted(SAYS))
-def test_a_script_of_one_process(name, bucket, tmp_path):
-    said = said_by(start(name, bucket=bucket, folder=tmp_path))
+def test_a_script_of_one_process(name, bucket, with_torch, tmp_path):
+    script = TASKS / f"{name}.py"
+    if re.search("^(import|from) torch", script.read_text(), re.MULTILINE):  # Others are to do without.
+        said = said_by(with_torch.start(str(script), cwd=tmp_path, env=environment_of(bucket, tmp_path)))
+    else:
+        said = said_by(start(name, bucket=bucket, folder=tmp_path))
 
     assert re.search(rf"^{SAYS[name]}$", said, re.MULTILINE), said
 
@@ -122,8 +138,14 @@ def test_a_script_of_two_ranks(name, bucket, tmp_path):
 def test_lightning_goes_on_where_its_checkpoint_was_saved(bucket, tmp_path):
     pytest.importorskip("pytorch_lightning")
 
-    first = said_by(start("lightning_resume", "4", bucket=bucket, folder=tmp_path))
-    then = said_by(start("lightning_resume", "7", "last.ckpt", bucket=bucket, folder=tmp_path))
+    with contextlib.closing(torch_programs.Server("pytorch_lightning")) as server:
+
+        def run(*arguments: str) -> str:
+            words = [str(TASKS / "lightning_resume.py"), *arguments]
+            return said_by(server.start(*words, cwd=tmp_path, env=environment_of(bucket, tmp_path)))
+
+        first = run("4")
+        then = run("7", "last.ckpt")
 
     assert "step 4, delivered 32" in first
     assert "step 7, delivered 56" in then

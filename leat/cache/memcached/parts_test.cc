@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Hash128 key_of(std::uint64_t number) {
+Hash128 part_key(std::uint64_t number) {
   return {.high = mix64(number), .low = mix64(~number)};
 }
 
@@ -46,21 +46,21 @@ TEST(PieceTest, KnowsItsOwnBytesAndNoOthers) {
   const ValueSplit split = split_value(text.size());
   const auto first = as_bytes(text).first(split.bytes_of(0));
   PieceSeal seal(peer_key_of("a secret"));
-  const PieceHeader header = seal.make_header(key_of(1), split, 0, first);
+  const PieceHeader header = seal.make_header(part_key(1), split, 0, first);
 
-  EXPECT_TRUE(seal.is_piece(header, key_of(1), split, 0, first));
-  EXPECT_FALSE(seal.is_piece(header, key_of(2), split, 0, first));
-  EXPECT_FALSE(seal.is_piece(header, key_of(1), split, 1, first));
+  EXPECT_TRUE(seal.is_piece(header, part_key(1), split, 0, first));
+  EXPECT_FALSE(seal.is_piece(header, part_key(2), split, 0, first));
+  EXPECT_FALSE(seal.is_piece(header, part_key(1), split, 1, first));
   EXPECT_FALSE(
-      seal.is_piece(header, key_of(1), split_value(199'999), 0, first));
+      seal.is_piece(header, part_key(1), split_value(199'999), 0, first));
   for (std::size_t i = 0; i < kPieceHeaderBytes; ++i) {
     PieceHeader flipped = header;
     flipped[i] ^= std::byte{0x10};
-    EXPECT_FALSE(seal.is_piece(flipped, key_of(1), split, 0, first)) << i;
+    EXPECT_FALSE(seal.is_piece(flipped, part_key(1), split, 0, first)) << i;
   }
   std::string torn(as_text(first));
   torn.back() ^= 1;
-  EXPECT_FALSE(seal.is_piece(header, key_of(1), split, 0, as_bytes(torn)));
+  EXPECT_FALSE(seal.is_piece(header, part_key(1), split, 0, as_bytes(torn)));
 }
 
 TEST(PieceTest, IsOfItsSecretAlone) {
@@ -71,22 +71,22 @@ TEST(PieceTest, IsOfItsSecretAlone) {
 
   for (const char* other : {"", "another secret", "a secret "}) {
     PieceSeal theirs(peer_key_of(other));
-    EXPECT_FALSE(ours.is_piece(theirs.make_header(key_of(1), split, 0, bytes),
-                               key_of(1), split, 0, bytes))
+    EXPECT_FALSE(ours.is_piece(theirs.make_header(part_key(1), split, 0, bytes),
+                               part_key(1), split, 0, bytes))
         << other;
   }
   PieceSeal same(peer_key_of("a secret"));
-  EXPECT_TRUE(ours.is_piece(same.make_header(key_of(1), split, 0, bytes),
-                            key_of(1), split, 0, bytes));
+  EXPECT_TRUE(ours.is_piece(same.make_header(part_key(1), split, 0, bytes),
+                            part_key(1), split, 0, bytes));
 }
 
 TEST(PieceTest, NamesAreWhatMemcachedTakes) {
-  const std::string name = piece_name(key_of(7), 8191);
+  const std::string name = piece_name(part_key(7), 8191);
 
   EXPECT_LE(name.size(), 48u);
   EXPECT_EQ(name.find_first_of(" \r\n\t"), std::string::npos);
-  EXPECT_NE(name, piece_name(key_of(7), 8190));
-  EXPECT_NE(name, piece_name(key_of(8), 8191));
+  EXPECT_NE(name, piece_name(part_key(7), 8190));
+  EXPECT_NE(name, piece_name(part_key(8), 8191));
 }
 
 TEST(RendezvousTest, SharesAreEvenAndMoveOnlyWithTheirServer) {
@@ -97,11 +97,11 @@ TEST(RendezvousTest, SharesAreEvenAndMoveOnlyWithTheirServer) {
   std::map<std::string, std::uint64_t> counts;
 
   for (std::uint64_t i = 0; i < kKeys; ++i) {
-    const std::string& server = three[Rendezvous(three).server_of(key_of(i))];
+    const std::string& server = three[Rendezvous(three).server_of(part_key(i))];
     ++counts[server];
-    EXPECT_EQ(server, turned[Rendezvous(turned).server_of(key_of(i))]);
+    EXPECT_EQ(server, turned[Rendezvous(turned).server_of(part_key(i))]);
     if (server == "b:1") continue;
-    EXPECT_EQ(server, two[Rendezvous(two).server_of(key_of(i))]);
+    EXPECT_EQ(server, two[Rendezvous(two).server_of(part_key(i))]);
   }
 
   // Six standard deviations of a third of the keys.

@@ -24,14 +24,20 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 
-constexpr auto kPatient = 20s;
+constexpr auto kStorePatience = 20s;
 
 /// Every object is 1 MB; its bytes follow from its key, ETag and offset.
 class MadeUpStore final : public testing::FakeStore {
  public:
-  static char byte_at(const ObjectId& object, std::uint64_t offset) {
+  /// The bytes of `object` from `offset` on.
+  static std::string made_up(const ObjectId& object, std::uint64_t offset,
+                             std::size_t bytes) {
     const std::uint64_t seed = xxh3_64(as_bytes(object.key + object.etag));
-    return static_cast<char>(mix64(seed + offset));
+    std::string made(bytes, ' ');
+    for (std::size_t i = 0; i < bytes; ++i) {
+      made[i] = static_cast<char>(mix64(seed + offset + i));
+    }
+    return made;
   }
 
   void read(ReadRequest request, std::stop_token, ReadDone done) override {
@@ -39,10 +45,9 @@ class MadeUpStore final : public testing::FakeStore {
     if (is_down) {
       return done(Error(ErrorCode::kUnavailable, "the bucket is down"));
     }
-    for (std::size_t i = 0; i < request.into.size(); ++i) {
-      request.into[i] =
-          static_cast<std::byte>(byte_at(request.object, request.offset + i));
-    }
+    const std::string made =
+        made_up(request.object, request.offset, request.into.size());
+    std::memcpy(request.into.data(), made.data(), made.size());
     done({});
   }
   std::string url_of(std::string_view key) const override {
@@ -74,11 +79,11 @@ struct RankStore {
     auto inner = std::make_unique<MadeUpStore>();
     bucket = inner.get();
     PeerOptions options{.servers = {server}};
-    options.settings.patience = kPatient;
+    options.settings.patience = kStorePatience;
     options.most_wait = 1h;  // A wait for nothing would hang.
     auto peers = PeerTier::open(options);
     EXPECT_TRUE(peers) << peers.error().message();
-    EXPECT_TRUE((*peers)->wait_for_servers(kPatient));
+    EXPECT_TRUE((*peers)->wait_for_servers(kStorePatience));
     store = std::make_unique<PeerStore>(std::move(inner), *std::move(peers),
                                         place, &metrics);
   }
@@ -94,11 +99,8 @@ struct RankStore {
                               .observer = observer,
                               .hint = hint},
                              {});
-    for (std::size_t i = 0; result && i < bytes; ++i) {
-      if (into[i] != MadeUpStore::byte_at(object, offset + i)) {
-        ADD_FAILURE() << "wrong bytes of " << object.key;
-        break;
-      }
+    if (result && into != MadeUpStore::made_up(object, offset, bytes)) {
+      ADD_FAILURE() << "wrong bytes of " << object.key;
     }
     return result;
   }
@@ -117,7 +119,8 @@ struct RankStore {
 class PeerStoreTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto started = ServerProcess::start({.patience = kPatient}, process_env());
+    auto started =
+        ServerProcess::start({.patience = kStorePatience}, process_env());
     ASSERT_TRUE(started) << started.error().message();
     server_ = *std::move(started);
   }
@@ -220,7 +223,7 @@ TEST_F(PeerStoreTest, ServersMayComeAndGoUnderReads) {
       server_.reset();
       auto again = ServerProcess::start(
           {.port = static_cast<std::uint16_t>(std::stoi(port)),
-           .patience = kPatient},
+           .patience = kStorePatience},
           process_env());
       if (again) server_ = *std::move(again);
     }

@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-constexpr auto kPatient = 20s;
+constexpr auto kServerPatience = 20s;
 
 /// False once the process is gone, or a corpse that its parent (Z), or the
 /// kernel (X), has not buried yet.
@@ -39,7 +39,8 @@ std::string command_of(pid_t pid) {
 }
 
 TEST(ServerProcessTest, RunsUntilItIsDestroyed) {
-  auto server = ServerProcess::start({.patience = kPatient}, process_env());
+  auto server =
+      ServerProcess::start({.patience = kServerPatience}, process_env());
   ASSERT_TRUE(server) << server.error().message();
   const pid_t pid = (*server)->pid();
   EXPECT_THAT(command_of(pid), HasSubstr("memcached"));
@@ -55,7 +56,8 @@ TEST(ServerProcessTest, EndsWhenItsOwnerIsKilled) {
   ASSERT_EQ(pipe(pipe_fds), 0);
   const pid_t owner = fork();
   if (owner == 0) {
-    auto server = ServerProcess::start({.patience = kPatient}, process_env());
+    auto server =
+        ServerProcess::start({.patience = kServerPatience}, process_env());
     const pid_t pid = server ? (*server)->pid() : 0;
     (void)!write(pipe_fds[1], &pid, sizeof(pid));
     pause();
@@ -77,7 +79,8 @@ TEST(ServerProcessTest, EndsWhenItsOwnerIsKilled) {
 // Then the kernel buries the child, and a wait for it finds none.
 TEST(ServerProcessTest, EndsWhereSigchldIsIgnored) {
   const auto before = signal(SIGCHLD, SIG_IGN);
-  auto server = ServerProcess::start({.patience = kPatient}, process_env());
+  auto server =
+      ServerProcess::start({.patience = kServerPatience}, process_env());
   ASSERT_TRUE(server) << server.error().message();
   const pid_t pid = (*server)->pid();
 
@@ -88,7 +91,8 @@ TEST(ServerProcessTest, EndsWhereSigchldIsIgnored) {
 }
 
 TEST(ServerProcessTest, StartsAgainAtTheSameAddress) {
-  auto server = ServerProcess::start({.patience = kPatient}, process_env());
+  auto server =
+      ServerProcess::start({.patience = kServerPatience}, process_env());
   ASSERT_TRUE(server) << server.error().message();
   const pid_t first = (*server)->pid();
   const std::string name = (*server)->name();
@@ -118,7 +122,7 @@ TEST(ServerProcessTest, SaysHowToGetMemcached) {
 TEST(ServerProcessTest, SaysWhyItDoesNotListen) {
   // An address of nobody (RFC 5737).
   const auto server = ServerProcess::start(
-      {.address = "192.0.2.1", .patience = kPatient}, process_env());
+      {.address = "192.0.2.1", .patience = kServerPatience}, process_env());
 
   ASSERT_FALSE(server);
   EXPECT_EQ(server.error().code(), ErrorCode::kUnavailable);
@@ -162,7 +166,7 @@ TEST_F(ServerFolderTest, WhatAKilledOwnerLeftGoesWhenTheNextServerStarts) {
   EXPECT_EQ(folders(), 1u);
 
   auto server = ServerProcess::start(
-      {.patience = kPatient},
+      {.patience = kServerPatience},
       fake_env({{"PATH", process_env()("PATH").value()}, {"TMPDIR", base_}}));
 
   ASSERT_TRUE(server) << server.error().message();
@@ -188,7 +192,7 @@ TEST_F(ServerFolderTest, WhatIsNotAServersStays) {
 TEST(ServerProcessTest, GetsNothingOfOurs) {
   setenv("LEAT_TEST_SECRET", "hunter2", 1);
   const auto server =
-      ServerProcess::start({.patience = kPatient}, process_env());
+      ServerProcess::start({.patience = kServerPatience}, process_env());
   ASSERT_TRUE(server) << server.error().message();
 
   std::ifstream file("/proc/" + std::to_string((*server)->pid()) + "/environ");

@@ -6,13 +6,13 @@ namespace leat {
 namespace {
 
 constexpr std::uint16_t kOrientationTag = 0x0112;
-constexpr std::uint16_t kShort = 3;
-constexpr std::uint16_t kLong = 4;
+constexpr std::uint16_t kExifShort = 3;
+constexpr std::uint16_t kExifLong = 4;
 
 /// Numbers of a TIFF block in its own byte order; nullopt past its end.
-class TiffBytes {
+class ExifBytes {
  public:
-  TiffBytes(std::span<const std::byte> bytes, bool is_big_endian)
+  ExifBytes(std::span<const std::byte> bytes, bool is_big_endian)
       : bytes_(bytes), is_big_endian_(is_big_endian) {}
 
   std::optional<std::uint32_t> number(std::uint64_t at, unsigned size) const {
@@ -32,12 +32,12 @@ class TiffBytes {
 };
 
 /// The value of one directory entry, if it is the orientation and makes sense.
-std::optional<std::uint8_t> orientation_of(const TiffBytes& tiff,
+std::optional<std::uint8_t> orientation_of(const ExifBytes& tiff,
                                            std::uint64_t entry) {
   if (tiff.number(entry, 2) != kOrientationTag) return std::nullopt;
   const auto type = tiff.number(entry + 2, 2);
-  if (type != kShort && type != kLong) return std::nullopt;
-  const auto value = tiff.number(entry + 8, type == kShort ? 2 : 4);
+  if (type != kExifShort && type != kExifLong) return std::nullopt;
+  const auto value = tiff.number(entry + 8, type == kExifShort ? 2 : 4);
   if (!value || *value < 1 || *value > 8) return std::nullopt;
   return static_cast<std::uint8_t>(*value);
 }
@@ -47,7 +47,7 @@ std::optional<std::uint8_t> orientation_of(const TiffBytes& tiff,
 std::uint8_t exif_orientation(std::span<const std::byte> tiff_bytes) {
   if (tiff_bytes.size() < 8) return 1;
   const bool is_big_endian = tiff_bytes[0] == std::byte{'M'};
-  const TiffBytes tiff(tiff_bytes, is_big_endian);
+  const ExifBytes tiff(tiff_bytes, is_big_endian);
   const std::uint32_t mark = is_big_endian ? 0x4d4d : 0x4949;
   if (tiff.number(0, 2) != mark || tiff.number(2, 2) != 42u) return 1;
 

@@ -76,7 +76,7 @@ bool is_progressive(std::uint8_t frame) {
   return frame == 0xc2 || frame == 0xc6 || frame == 0xca || frame == 0xce;
 }
 
-Error cut_short() {
+Error jpeg_cut_short() {
   return corrupt("JPEG is cut short: it ends before its pixels begin");
 }
 
@@ -107,15 +107,15 @@ Result<ClaimedImage> read_jpeg_header(std::span<const std::byte> encoded) {
   for (;;) {
     // Stray bytes between segments are passed over, as libjpeg does.
     at = text.find('\xff', at);
-    if (at == std::string_view::npos) return cut_short();
+    if (at == std::string_view::npos) return jpeg_cut_short();
     at = text.find_first_not_of('\xff', at);
-    if (at == std::string_view::npos) return cut_short();
+    if (at == std::string_view::npos) return jpeg_cut_short();
     const std::uint8_t marker = byte_at(text, at++);
     if (marker == 0 || stands_alone(marker)) continue;
 
-    if (text.size() - at < 2) return cut_short();
+    if (text.size() - at < 2) return jpeg_cut_short();
     const std::size_t length = u16_at(text, at);
-    if (length < 2 || text.size() - at < length) return cut_short();
+    if (length < 2 || text.size() - at < length) return jpeg_cut_short();
     const std::string_view content = text.substr(at + 2, length - 2);
     if (marker == kStartOfScan) {
       const bool has_more = frame_content.size() > 5 && !content.empty() &&

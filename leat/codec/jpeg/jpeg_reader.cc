@@ -142,7 +142,7 @@ class JpegReader final : public ImageReader {
   std::vector<std::uint8_t> rgb_;   // One row, on the way to grey.
 };
 
-constexpr std::string_view kEndings[] = {"jpg", "jpeg"};
+constexpr std::string_view kJpegEndings[] = {"jpg", "jpeg"};
 
 bool is_jpeg(std::string_view encoded) {
   return encoded.starts_with("\xff\xd8\xff");
@@ -158,7 +158,7 @@ std::uint32_t jpeg_library_version() { return LIBJPEG_TURBO_VERSION_NUMBER; }
 
 constinit const ImageCodec kJpegCodec = {
     .name = "JPEG",
-    .endings = kEndings,
+    .endings = kJpegEndings,
     .recognizes = is_jpeg,
     .read_header = read_jpeg_header,
     .make_reader = make_jpeg_reader,

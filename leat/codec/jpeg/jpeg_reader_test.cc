@@ -19,8 +19,8 @@ using testing::picture;
 using testing::Pixels;
 
 /// The wanted part of an image, however much more the rows hold.
-Result<Pixels> decode(ImageReader& reader, const std::string& encoded,
-                      DecodeRequest request) {
+Result<Pixels> decode_jpeg(ImageReader& reader, const std::string& encoded,
+                           DecodeRequest request) {
   LEAT_TRY(const ImageHeader header, read_image_header(as_bytes(encoded)));
   LEAT_TRY(const Rect rows, reader.start(as_bytes(encoded), header, request));
   const Rect& wanted = request.wanted;
@@ -77,8 +77,8 @@ TEST_P(JpegCropTest, EqualsTheSamePartOfTheWhole) {
   for (const std::uint32_t shrink : {0u, 1u, 2u, 3u}) {
     const std::uint32_t width = (203 + (1u << shrink) - 1) >> shrink;
     const std::uint32_t height = (149 + (1u << shrink) - 1) >> shrink;
-    const auto whole = decode(*reader, encoded,
-                              {PixelMode::kRgb, shrink, {0, 0, width, height}});
+    const auto whole = decode_jpeg(
+        *reader, encoded, {PixelMode::kRgb, shrink, {0, 0, width, height}});
     ASSERT_TRUE(whole) << whole.error().message();
     for (int i = 0; i < 60; ++i) {
       Rect part;
@@ -87,7 +87,7 @@ TEST_P(JpegCropTest, EqualsTheSamePartOfTheWhole) {
       part.x = below(width - part.width + 1);
       part.y = below(height - part.height + 1);
       const auto got =
-          decode(*reader, encoded, {PixelMode::kRgb, shrink, part});
+          decode_jpeg(*reader, encoded, {PixelMode::kRgb, shrink, part});
       ASSERT_TRUE(got) << got.error().message();
       ASSERT_EQ(got->bytes, cut(*whole, part).bytes)
           << part.x << "," << part.y << " " << part.width << "x" << part.height
@@ -108,8 +108,8 @@ TEST(JpegReaderTest, DecodesCloseToWhatWasEncoded) {
   const std::string encoded = encode_jpeg(
       original,
       {.quality = 100, .horizontal_sampling = 1, .vertical_sampling = 1});
-  const auto got = decode(*make_jpeg_reader(), encoded,
-                          {PixelMode::kRgb, 0, {0, 0, 64, 48}});
+  const auto got = decode_jpeg(*make_jpeg_reader(), encoded,
+                               {PixelMode::kRgb, 0, {0, 0, 64, 48}});
 
   ASSERT_TRUE(got);
   for (std::size_t i = 0; i < original.bytes.size(); ++i) {
@@ -121,9 +121,9 @@ TEST(JpegReaderTest, TurnsGreyIntoThreeEqualChannels) {
   const std::string encoded = encode_jpeg(picture(20, 10, 1));
   const auto reader = make_jpeg_reader();
   const auto grey =
-      decode(*reader, encoded, {PixelMode::kGrey, 0, {0, 0, 20, 10}});
+      decode_jpeg(*reader, encoded, {PixelMode::kGrey, 0, {0, 0, 20, 10}});
   const auto rgb =
-      decode(*reader, encoded, {PixelMode::kRgb, 0, {0, 0, 20, 10}});
+      decode_jpeg(*reader, encoded, {PixelMode::kRgb, 0, {0, 0, 20, 10}});
 
   ASSERT_TRUE(grey);
   ASSERT_TRUE(rgb);
@@ -140,8 +140,8 @@ TEST(JpegReaderTest, TakesCmykAsInvertedAndMixesItWithBlack) {
     inks.bytes.insert(inks.bytes.end(), {200, 100, 255, 128});
   }
   const std::string encoded = encode_jpeg(inks, {.quality = 100});
-  const auto got = decode(*make_jpeg_reader(), encoded,
-                          {PixelMode::kRgb, 0, {0, 0, 16, 16}});
+  const auto got = decode_jpeg(*make_jpeg_reader(), encoded,
+                               {PixelMode::kRgb, 0, {0, 0, 16, 16}});
 
   ASSERT_TRUE(got);
   EXPECT_NEAR(got->at(8, 8, 0), 200.0 * 128 / 255, 1);
@@ -155,7 +155,7 @@ TEST(JpegReaderTest, CountsDamageThatItCouldPassOver) {
   for (std::size_t i = 0; i < 40; ++i) encoded[middle + i] = 0x55;
   const auto reader = make_jpeg_reader();
   const auto got =
-      decode(*reader, encoded, {PixelMode::kRgb, 0, {0, 0, 160, 120}});
+      decode_jpeg(*reader, encoded, {PixelMode::kRgb, 0, {0, 0, 160, 120}});
 
   ASSERT_TRUE(got) << got.error().message();
   EXPECT_GT(reader->warnings(), 0u);
@@ -169,9 +169,9 @@ TEST(JpegReaderTest, IsAsGoodAsNewAfterAnError) {
   for (std::size_t i = 5; i < 21; ++i) bad[table + i] = '\xff';
   const auto reader = make_jpeg_reader();
   const DecodeRequest request{PixelMode::kRgb, 0, {0, 0, 40, 30}};
-  const auto before = decode(*reader, good, request);
-  const auto failed = decode(*reader, bad, request);
-  const auto after = decode(*reader, good, request);
+  const auto before = decode_jpeg(*reader, good, request);
+  const auto failed = decode_jpeg(*reader, bad, request);
+  const auto after = decode_jpeg(*reader, good, request);
 
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code(), ErrorCode::kCorrupt);
@@ -185,8 +185,8 @@ TEST(JpegReaderTest, RefusesAFileCutAnywhere) {
   const std::string whole = encode_jpeg(picture(50, 40));
   const auto reader = make_jpeg_reader();
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    const auto got = decode(*reader, whole.substr(0, size),
-                            {PixelMode::kRgb, 0, {0, 0, 50, 10}});
+    const auto got = decode_jpeg(*reader, whole.substr(0, size),
+                                 {PixelMode::kRgb, 0, {0, 0, 50, 10}});
     ASSERT_FALSE(got) << "cut to " << size;
     ASSERT_EQ(got.error().code(), ErrorCode::kCorrupt);
   }

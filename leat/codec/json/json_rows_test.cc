@@ -22,7 +22,7 @@ Result<std::vector<JsonRow>> rows(const std::string& document,
   return std::move(all[0]);
 }
 
-std::string error_of(const std::string& document, std::string_view path) {
+std::string rows_error(const std::string& document, std::string_view path) {
   const auto got = rows(document, path);
   return got ? "" : got.error().message();
 }
@@ -47,14 +47,14 @@ TEST(JsonRowsTest, ReadsListsAndListsOfObjects) {
 }
 
 TEST(JsonRowsTest, WhatHasNoRowsIsAnError) {
-  EXPECT_THAT(error_of("{", "a"), HasSubstr("no JSON"));
-  EXPECT_THAT(error_of("{}", "a.b"), HasSubstr("has no a.b"));
-  EXPECT_THAT(error_of(R"({"a": 3})", "a"), HasSubstr("a is no list"));
-  EXPECT_THAT(error_of(R"({"a": [[1, "x"]]})", "a"), HasSubstr("no row"));
-  EXPECT_THAT(error_of(R"({"a": [{"b": [1]}, {}]})", "a[*].b"),
+  EXPECT_THAT(rows_error("{", "a"), HasSubstr("no JSON"));
+  EXPECT_THAT(rows_error("{}", "a.b"), HasSubstr("has no a.b"));
+  EXPECT_THAT(rows_error(R"({"a": 3})", "a"), HasSubstr("a is no list"));
+  EXPECT_THAT(rows_error(R"({"a": [[1, "x"]]})", "a"), HasSubstr("no row"));
+  EXPECT_THAT(rows_error(R"({"a": [{"b": [1]}, {}]})", "a[*].b"),
               HasSubstr("has no b"));
-  EXPECT_THAT(error_of("[]", "a[*].b..c"), HasSubstr("is no path"));
-  EXPECT_THAT(error_of(std::string(kMostRowsDocumentBytes + 1, ' '), ""),
+  EXPECT_THAT(rows_error("[]", "a[*].b..c"), HasSubstr("is no path"));
+  EXPECT_THAT(rows_error(std::string(kMostRowsDocumentBytes + 1, ' '), ""),
               HasSubstr("at most"));
 }
 

@@ -32,7 +32,7 @@ std::string text(std::string_view document, std::string_view path = "") {
   return std::get<std::string>(*found);
 }
 
-std::string error_of(std::string_view document, std::string_view path = "") {
+std::string value_error(std::string_view document, std::string_view path = "") {
   const auto found = find(document, path);
   EXPECT_FALSE(found) << document;
   return found ? "" : found.error().message();
@@ -107,11 +107,11 @@ TEST(JsonValueTest, OfEqualKeysTheLastOneCounts) {
   EXPECT_THAT(numbers(R"({"a": 1, "a": 2})", "a").whole, ElementsAre(2));
   EXPECT_THAT(numbers(R"({"a": {"b": 1}, "a": {"b": 2}})", "a.b").whole,
               ElementsAre(2));
-  EXPECT_THAT(error_of(R"({"a": {"b": 1}, "a": {}})", "a.b"),
+  EXPECT_THAT(value_error(R"({"a": {"b": 1}, "a": {}})", "a.b"),
               HasSubstr("has no a.b"));
-  EXPECT_THAT(error_of(R"({"a": {"b": 1}, "a": 5})", "a.b"),
+  EXPECT_THAT(value_error(R"({"a": {"b": 1}, "a": 5})", "a.b"),
               HasSubstr("has no a.b"));
-  EXPECT_THAT(error_of(R"({"a": {"b": 1}, "a": "b"})", "a.b"),
+  EXPECT_THAT(value_error(R"({"a": {"b": 1}, "a": "b"})", "a.b"),
               HasSubstr("has no a.b"));
 }
 
@@ -121,26 +121,29 @@ TEST(JsonValueTest, SaysWhatIsNotThere) {
   EXPECT_EQ(absent.error().code(), ErrorCode::kNotFound);
   EXPECT_THAT(absent.error().message(), HasSubstr("has no a[2]"));
   for (const char* path : {"a.c", "b[0]", "b.c.d", "c", "[0]"}) {
-    EXPECT_THAT(error_of(R"({"a": [1, 2], "b": {"c": 3}})", path),
+    EXPECT_THAT(value_error(R"({"a": [1, 2], "b": {"c": 3}})", path),
                 HasSubstr(fmt::format("has no {}", path)));
   }
 }
 
 TEST(JsonValueTest, SaysWhatNoArrayCanBe) {
-  EXPECT_THAT(error_of(R"({"a": {"b": 1}})", "a"), HasSubstr("is an object"));
-  EXPECT_THAT(error_of(R"({"a": null})", "a"), HasSubstr("a is null"));
-  EXPECT_THAT(error_of("[1, null]"), HasSubstr("null in it"));
-  EXPECT_THAT(error_of(R"(["x"])"), HasSubstr("array of texts"));
-  EXPECT_THAT(error_of("[{}]"), HasSubstr("array of objects"));
-  EXPECT_THAT(error_of("[1, true]"), HasSubstr("mixes true"));
+  EXPECT_THAT(value_error(R"({"a": {"b": 1}})", "a"),
+              HasSubstr("is an object"));
+  EXPECT_THAT(value_error(R"({"a": null})", "a"), HasSubstr("a is null"));
+  EXPECT_THAT(value_error("[1, null]"), HasSubstr("null in it"));
+  EXPECT_THAT(value_error(R"(["x"])"), HasSubstr("array of texts"));
+  EXPECT_THAT(value_error("[{}]"), HasSubstr("array of objects"));
+  EXPECT_THAT(value_error("[1, true]"), HasSubstr("mixes true"));
   for (const char* uneven :
        {"[1,[2]]", "[[1],2]", "[[1],[2,3]]", "[[],1]", "[[],[1]]", "[[[]],[]]",
         "[[],[[]]]", "[[1,2],[]]"}) {
-    EXPECT_THAT(error_of(uneven), HasSubstr("unequal")) << uneven;
+    EXPECT_THAT(value_error(uneven), HasSubstr("unequal")) << uneven;
   }
-  EXPECT_THAT(error_of("[[[[[[[[[1]]]]]]]]]"), HasSubstr("more than 8"));
-  EXPECT_THAT(error_of("[1, 9223372036854775808]"), HasSubstr("beyond int64"));
-  EXPECT_THAT(error_of("123456789012345678901234"), HasSubstr("beyond int64"));
+  EXPECT_THAT(value_error("[[[[[[[[[1]]]]]]]]]"), HasSubstr("more than 8"));
+  EXPECT_THAT(value_error("[1, 9223372036854775808]"),
+              HasSubstr("beyond int64"));
+  EXPECT_THAT(value_error("123456789012345678901234"),
+              HasSubstr("beyond int64"));
 }
 
 TEST(JsonValueTest, LeavesAloneWhatNobodyAskedFor) {
@@ -164,15 +167,15 @@ TEST(JsonValueTest, ReadsTheWholeDocumentEvenBehindTheValue) {
 
 TEST(JsonValueTest, BoundsDepthAndSize) {
   const std::string deep(100'000, '[');
-  EXPECT_THAT(error_of(deep, "a"), HasSubstr("nested more than 256"));
+  EXPECT_THAT(value_error(deep, "a"), HasSubstr("nested more than 256"));
   std::string within(256, '[');
   within += std::string(256, ']');
-  EXPECT_THAT(error_of(within, "a"), HasSubstr("has no a"));
+  EXPECT_THAT(value_error(within, "a"), HasSubstr("has no a"));
 
   std::string most = "[1";
   for (std::size_t i = 1; i < kMostJsonNumbers; ++i) most += ",1";
   EXPECT_THAT(numbers(most + "]").shape, ElementsAre(65'536));
-  EXPECT_THAT(error_of(most + ",1]"), HasSubstr("more than 65536"));
+  EXPECT_THAT(value_error(most + ",1]"), HasSubstr("more than 65536"));
 }
 
 }  // namespace

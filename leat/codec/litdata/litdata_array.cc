@@ -69,13 +69,15 @@ constexpr std::array<Items, 14> kOfNumpy = {{
 }};
 
 /// As many as NumPy takes in all its versions.
-constexpr std::uint32_t kMostDimensions = 32;
+constexpr std::uint32_t kMostLitdataDimensions = 32;
 
-Error corrupt(std::string why) {
+Error corrupt_litdata(std::string why) {
   return Error(ErrorCode::kCorrupt, "LitData array: " + std::move(why));
 }
 
-Error cut_short() { return corrupt("cut short: the head is not whole"); }
+Error litdata_cut_short() {
+  return corrupt_litdata("cut short: the head is not whole");
+}
 
 enum class Order : std::uint8_t { kBig, kLittle };
 
@@ -93,7 +95,7 @@ Result<Items> items_of(std::uint32_t code, Order order) {
   const auto types = order == Order::kBig ? std::span<const Items>(kOfTorch)
                                           : std::span<const Items>(kOfNumpy);
   if (code < types.size() && types[code].item_bytes != 0) return types[code];
-  return corrupt(
+  return corrupt_litdata(
       fmt::format("{} is the code of no type of numbers of {}", code,
                   order == Order::kBig ? "a tensor" : "an array of NumPy's"));
 }
@@ -102,21 +104,21 @@ Result<Items> items_of(std::uint32_t code, Order order) {
 
 Result<NpyHeader> read_litdata_array(std::span<const std::byte> encoded) {
   constexpr std::size_t kHead = 8;
-  if (encoded.size() < kHead) return cut_short();
-  const Order order = word_at(encoded, 4, Order::kBig) <= kMostDimensions
+  if (encoded.size() < kHead) return litdata_cut_short();
+  const Order order = word_at(encoded, 4, Order::kBig) <= kMostLitdataDimensions
                           ? Order::kBig
                           : Order::kLittle;
   const std::uint32_t dimensions = word_at(encoded, 4, order);
-  if (dimensions > kMostDimensions) {
-    return corrupt(fmt::format("{} dimensions; 0 to {} are read", dimensions,
-                               kMostDimensions));
+  if (dimensions > kMostLitdataDimensions) {
+    return corrupt_litdata(fmt::format("{} dimensions; 0 to {} are read",
+                                       dimensions, kMostLitdataDimensions));
   }
   LEAT_TRY(const Items items, items_of(word_at(encoded, 0, order), order));
   NpyHeader header{.kind = items.kind,
                    .item_bytes = items.item_bytes,
                    .shape = {},
                    .data_offset = kHead + std::size_t{4} * dimensions};
-  if (encoded.size() < header.data_offset) return cut_short();
+  if (encoded.size() < header.data_offset) return litdata_cut_short();
   for (std::uint32_t i = 0; i < dimensions; ++i) {
     header.shape.push_back(word_at(encoded, kHead + std::size_t{4} * i, order));
   }

@@ -36,7 +36,7 @@ std::string little(std::initializer_list<std::uint32_t> words) {
   return bytes;
 }
 
-std::string error_of(const std::string& bytes) {
+std::string litdata_error(const std::string& bytes) {
   const auto header = read_litdata_array(as_bytes(bytes));
   if (header) return "none";
   EXPECT_EQ(header.error().code(), ErrorCode::kCorrupt);
@@ -73,27 +73,27 @@ TEST(LitdataArrayTest, CallsCorruptWhatIsNotWhole) {
   for (const std::string& head :
        {big({17, 3, 1, 2, 2}), little({3, 2, 2, 2})}) {
     const std::string whole = head + std::string(32, 'x');
-    ASSERT_EQ(error_of(whole), "none");
+    ASSERT_EQ(litdata_error(whole), "none");
     for (std::size_t size = 0; size < whole.size(); ++size) {
-      EXPECT_NE(error_of(whole.substr(0, size)), "none") << size;
+      EXPECT_NE(litdata_error(whole.substr(0, size)), "none") << size;
     }
-    EXPECT_THAT(error_of(whole + "x"), HasSubstr("33 bytes of items"));
+    EXPECT_THAT(litdata_error(whole + "x"), HasSubstr("33 bytes of items"));
   }
 }
 
 TEST(LitdataArrayTest, RefusesHostileHeads) {
-  EXPECT_THAT(error_of(big({10, 0}) + "xx"), HasSubstr("10 is the code"));
-  EXPECT_THAT(error_of(big({21, 0}) + "xx"), HasSubstr("of a tensor"));
-  EXPECT_THAT(error_of(little({14, 2, 1, 1}) + "xx"),
+  EXPECT_THAT(litdata_error(big({10, 0}) + "xx"), HasSubstr("10 is the code"));
+  EXPECT_THAT(litdata_error(big({21, 0}) + "xx"), HasSubstr("of a tensor"));
+  EXPECT_THAT(litdata_error(little({14, 2, 1, 1}) + "xx"),
               HasSubstr("14 is the code of no type of numbers of an array"));
-  EXPECT_THAT(error_of(little({0xffffffff, 2})), HasSubstr("4294967295"));
-  EXPECT_THAT(error_of(big({0, 33}) + std::string(200, 'x')),
+  EXPECT_THAT(litdata_error(little({0xffffffff, 2})), HasSubstr("4294967295"));
+  EXPECT_THAT(litdata_error(big({0, 33}) + std::string(200, 'x')),
               HasSubstr("dimensions; 0 to 32"));
-  EXPECT_THAT(error_of(big({0, 0xffffffff})), HasSubstr("dimensions"));
+  EXPECT_THAT(litdata_error(big({0, 0xffffffff})), HasSubstr("dimensions"));
   // Sides whose product wraps around: 2^32 bytes too many, and 0 of 2^64.
-  EXPECT_THAT(error_of(big({0, 2, 0x80000000, 0x80000000}) + "abcd"),
+  EXPECT_THAT(litdata_error(big({0, 2, 0x80000000, 0x80000000}) + "abcd"),
               HasSubstr("only 4 bytes"));
-  EXPECT_THAT(error_of(little({10, 3, 0x20000000, 0x80000000, 0x10})),
+  EXPECT_THAT(litdata_error(little({10, 3, 0x20000000, 0x80000000, 0x10})),
               HasSubstr("only 0 bytes"));
 }
 

@@ -29,19 +29,21 @@ constexpr MdsType kTypes[] = {
 };
 
 /// As many as NumPy takes in all its versions.
-constexpr std::size_t kMostDimensions = 32;
+constexpr std::size_t kMostMdsDimensions = 32;
 
-Error corrupt(std::string why) {
+Error corrupt_mds(std::string why) {
   return Error(ErrorCode::kCorrupt, "MDS array: " + std::move(why));
 }
 
-Error cut_short() { return corrupt("cut short: the head is not whole"); }
+Error mds_cut_short() {
+  return corrupt_mds("cut short: the head is not whole");
+}
 
 Result<MdsItems> items_of(std::uint8_t code) {
   for (const MdsType& type : kTypes) {
     if (type.code == code) return type.items;
   }
-  return corrupt(
+  return corrupt_mds(
       fmt::format("{} is the code of no type; where all arrays of a column "
                   "have one type, say it: leat.ops.LoadMdsArray(dtype=...)",
                   code));
@@ -69,18 +71,18 @@ Result<NpyHeader> read_mds_array(std::span<const std::byte> encoded,
   std::size_t at = 0;
   MdsItems its = items.value_or(MdsItems{});
   if (!items) {
-    if (encoded.empty()) return cut_short();
+    if (encoded.empty()) return mds_cut_short();
     LEAT_TRY(its, items_of(std::to_integer<std::uint8_t>(encoded[at++])));
   }
-  if (at == encoded.size()) return cut_short();
+  if (at == encoded.size()) return mds_cut_short();
   const auto head = std::to_integer<std::uint8_t>(encoded[at++]);
   const std::size_t dimensions = head >> 2;
   const std::size_t side_bytes = std::size_t{1} << (head & 3);
-  if (dimensions == 0 || dimensions > kMostDimensions) {
-    return corrupt(fmt::format("{} dimensions; 1 to {} are read", dimensions,
-                               kMostDimensions));
+  if (dimensions == 0 || dimensions > kMostMdsDimensions) {
+    return corrupt_mds(fmt::format("{} dimensions; 1 to {} are read",
+                                   dimensions, kMostMdsDimensions));
   }
-  if (encoded.size() - at < dimensions * side_bytes) return cut_short();
+  if (encoded.size() - at < dimensions * side_bytes) return mds_cut_short();
   NpyHeader header{.kind = its.kind,
                    .item_bytes = its.item_bytes,
                    .shape = {},
@@ -89,7 +91,7 @@ Result<NpyHeader> read_mds_array(std::span<const std::byte> encoded,
     const std::uint64_t side = little_endian(encoded.subspan(at, side_bytes));
     // No larger one fits, and none is negative.
     if (side == 0 || side > encoded.size()) {
-      return corrupt(
+      return corrupt_mds(
           fmt::format("side {} is {}, in {} bytes", i, side, encoded.size()));
     }
     header.shape.push_back(static_cast<std::int64_t>(side));

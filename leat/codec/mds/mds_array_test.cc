@@ -17,8 +17,8 @@ using ::testing::HasSubstr;
 
 constexpr MdsItems kInt32 = {NpyKind::kSigned, 4};
 
-std::string error_of(const std::string& bytes,
-                     const std::optional<MdsItems>& items = std::nullopt) {
+std::string mds_error(const std::string& bytes,
+                      const std::optional<MdsItems>& items = std::nullopt) {
   const auto header = read_mds_array(as_bytes(bytes), items);
   if (header) return "none";
   EXPECT_EQ(header.error().code(), ErrorCode::kCorrupt);
@@ -67,26 +67,27 @@ TEST(MdsArrayTest, KnowsEveryTypeByCodeAndName) {
 TEST(MdsArrayTest, CallsCorruptWhatIsNotWhole) {
   const std::string whole = "\x22\x08\x02\x03"s + std::string(24, 'x');
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    EXPECT_NE(error_of(whole.substr(0, size)), "none") << size;
+    EXPECT_NE(mds_error(whole.substr(0, size)), "none") << size;
   }
-  EXPECT_THAT(error_of(whole + "x"), HasSubstr("25 bytes of items"));
+  EXPECT_THAT(mds_error(whole + "x"), HasSubstr("25 bytes of items"));
 }
 
 TEST(MdsArrayTest, RefusesHostileHeads) {
-  EXPECT_THAT(error_of("\x07\x04\x01x"), HasSubstr("7 is the code of no type"));
-  EXPECT_THAT(error_of("\x00x"s, kInt32), HasSubstr("0 dimensions"));
-  EXPECT_THAT(error_of("\xfc"s + std::string(63, '\x01'), kInt32),
+  EXPECT_THAT(mds_error("\x07\x04\x01x"),
+              HasSubstr("7 is the code of no type"));
+  EXPECT_THAT(mds_error("\x00x"s, kInt32), HasSubstr("0 dimensions"));
+  EXPECT_THAT(mds_error("\xfc"s + std::string(63, '\x01'), kInt32),
               HasSubstr("63 dimensions"));
-  EXPECT_THAT(error_of("\x04\x00"s, kInt32), HasSubstr("side 0 is 0"));
+  EXPECT_THAT(mds_error("\x04\x00"s, kInt32), HasSubstr("side 0 is 0"));
   // Sides whose product wraps around, and one that is negative as int64.
-  EXPECT_THAT(error_of("\x0e\x00\x00\x00\x40\x00\x00\x00\x40"
-                       "\x00\x00\x00\x10"s,
-                       kInt32),
+  EXPECT_THAT(mds_error("\x0e\x00\x00\x00\x40\x00\x00\x00\x40"
+                        "\x00\x00\x00\x10"s,
+                        kInt32),
               HasSubstr("side 0 is 1073741824"));
-  EXPECT_THAT(error_of("\x07"s + std::string(8, '\xff'), kInt32),
+  EXPECT_THAT(mds_error("\x07"s + std::string(8, '\xff'), kInt32),
               HasSubstr("side 0 is 18446744073709551615"));
   // Sides that fit one by one.
-  EXPECT_THAT(error_of("\x0c\x10\x10\x10"s + std::string(16, 'x'), kInt32),
+  EXPECT_THAT(mds_error("\x0c\x10\x10\x10"s + std::string(16, 'x'), kInt32),
               HasSubstr("only 16 bytes"));
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kMostHeaderBytes = 10'000;  // As NumPy's own limit.
-constexpr std::size_t kMostDimensions = 32;
+constexpr std::size_t kMostNpyDimensions = 32;
 
 Error damaged(std::string_view what) {
   return Error(ErrorCode::kCorrupt, fmt::format("npy: {}", what));
@@ -139,7 +139,7 @@ class DictReader {
     if (!take('(')) return std::nullopt;
     while (!take(')')) {
       const std::optional<std::int64_t> count = take_count();
-      if (!count || shape.size() == kMostDimensions) return std::nullopt;
+      if (!count || shape.size() == kMostNpyDimensions) return std::nullopt;
       shape.push_back(*count);
       if (take(',')) continue;
       if (shape.size() == 1 || !take(')')) return std::nullopt;  // (3) is 3.

@@ -19,8 +19,8 @@ using namespace std::string_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string npy(const std::string& descr, const std::string& shape,
-                const std::string& items) {
+std::string npy_of(const std::string& descr, const std::string& shape,
+                   const std::string& items) {
   const std::string dict =
       fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}\n",
                   descr, shape);
@@ -50,7 +50,7 @@ Result<std::vector<std::uint8_t>> labels_of(const std::string& encoded,
   return pixels;
 }
 
-Error error_of(const std::string& encoded) {
+Error labels_error(const std::string& encoded) {
   const auto labels = labels_of(encoded, {0, 0, 3, 2});
   EXPECT_FALSE(labels);
   return labels ? Error(ErrorCode::kInternal, "none") : labels.error();
@@ -65,9 +65,9 @@ TYPED_TEST_SUITE(NpyLabelsTypeTest, Numbers);
 
 TYPED_TEST(NpyLabelsTypeTest, ReadsTheRectangleThatIsWanted) {
   const char kind = std::is_signed_v<TypeParam> ? 'i' : 'u';
-  const std::string mask =
-      npy(fmt::format("<{}{}", kind, sizeof(TypeParam)), "(3, 4)",
-          items_of<TypeParam>({0, 1, 2, 3, 10, 11, 12, 255, 20, 21, 22, 23}));
+  const std::string mask = npy_of(
+      fmt::format("<{}{}", kind, sizeof(TypeParam)), "(3, 4)",
+      items_of<TypeParam>({0, 1, 2, 3, 10, 11, 12, 255, 20, 21, 22, 23}));
 
   const auto header = read_image_header(as_bytes(mask));
   ASSERT_TRUE(header) << header.error().message();
@@ -80,37 +80,41 @@ TYPED_TEST(NpyLabelsTypeTest, ReadsTheRectangleThatIsWanted) {
 }
 
 TEST(NpyLabelsTest, TakesBools) {
-  const std::string mask = npy("|b1", "(1, 3)", "\x00\x01\x01"s);
+  const std::string mask = npy_of("|b1", "(1, 3)", "\x00\x01\x01"s);
 
   EXPECT_THAT(*labels_of(mask, {0, 0, 3, 1}), ElementsAre(0, 1, 1));
 }
 
 TEST(NpyLabelsTest, ANumberThatIsNoLabelIsNamedWithItsPlace) {
   const std::string minus =
-      npy("<i8", "(2, 3)", items_of<std::int64_t>({0, 1, 2, 3, 4, -1}));
+      npy_of("<i8", "(2, 3)", items_of<std::int64_t>({0, 1, 2, 3, 4, -1}));
   const std::string many =
-      npy("<u2", "(2, 3)", items_of<std::uint16_t>({0, 1, 2, 256, 4, 5}));
+      npy_of("<u2", "(2, 3)", items_of<std::uint16_t>({0, 1, 2, 256, 4, 5}));
 
-  EXPECT_EQ(error_of(minus).code(), ErrorCode::kCorrupt);
-  EXPECT_THAT(error_of(minus).message(), HasSubstr("-1 at row 1, column 2"));
-  EXPECT_THAT(error_of(many).message(), HasSubstr("256 at row 1, column 0"));
+  EXPECT_EQ(labels_error(minus).code(), ErrorCode::kCorrupt);
+  EXPECT_THAT(labels_error(minus).message(),
+              HasSubstr("-1 at row 1, column 2"));
+  EXPECT_THAT(labels_error(many).message(),
+              HasSubstr("256 at row 1, column 0"));
   EXPECT_TRUE(labels_of(minus, {0, 0, 3, 1}));  // It is not in this part.
 }
 
 TEST(NpyLabelsTest, RefusesWhatIsNoMask) {
-  EXPECT_THAT(error_of(npy("<f4", "(2, 3)", std::string(24, 'x'))).message(),
-              HasSubstr("whole numbers"));
-  EXPECT_THAT(error_of(npy("|u1", "(2, 3, 1)", "123456")).message(),
+  EXPECT_THAT(
+      labels_error(npy_of("<f4", "(2, 3)", std::string(24, 'x'))).message(),
+      HasSubstr("whole numbers"));
+  EXPECT_THAT(labels_error(npy_of("|u1", "(2, 3, 1)", "123456")).message(),
               HasSubstr("3 dimensions"));
-  EXPECT_EQ(error_of(npy("|u1", "(0, 3)", "")).code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(labels_error(npy_of("|u1", "(0, 3)", "")).code(),
+            ErrorCode::kCorrupt);
   const auto large =
-      read_image_header(as_bytes(npy("|u1", "(2, 3)", "123456")), 5);
+      read_image_header(as_bytes(npy_of("|u1", "(2, 3)", "123456")), 5);
   ASSERT_FALSE(large);
   EXPECT_THAT(large.error().message(), HasSubstr("more than the limit of 5"));
 }
 
 TEST(NpyLabelsTest, RefusesToBeAPicture) {
-  const std::string mask = npy("|u1", "(2, 3)", "123456");
+  const std::string mask = npy_of("|u1", "(2, 3)", "123456");
   const auto header = read_image_header(as_bytes(mask));
   ASSERT_TRUE(header);
 
@@ -122,7 +126,7 @@ TEST(NpyLabelsTest, RefusesToBeAPicture) {
 }
 
 TEST(NpyLabelsTest, AFileCutAtAnyByteIsRefused) {
-  const std::string mask = npy("<i2", "(2, 3)", std::string(12, '\0'));
+  const std::string mask = npy_of("<i2", "(2, 3)", std::string(12, '\0'));
   for (std::size_t size = 0; size < mask.size(); ++size) {
     EXPECT_FALSE(read_image_header(as_bytes(mask.substr(0, size)))) << size;
   }

@@ -17,7 +17,7 @@ constexpr std::size_t kSignatureBytes = 8;
 constexpr std::size_t kChunkFrameBytes = 12;   // Length, type, CRC.
 constexpr std::uint32_t kMaxSide = 1'000'000;  // As libpng's own default.
 // The most that one byte of deflate can grow to, and a little more.
-constexpr std::uint64_t kMostGrowth = 1040;
+constexpr std::uint64_t kMostPngGrowth = 1040;
 
 std::uint32_t u32_at(std::string_view text, std::size_t at) {
   std::uint32_t value = 0;
@@ -99,7 +99,7 @@ Result<ClaimedImage> read_png_header(std::span<const std::byte> encoded) {
   if (image.header.width > kMaxSide || image.header.height > kMaxSide) {
     image.fault = "PNG claims a side of more than 1,000,000 pixels";
   } else if (image.header.height * (image.header.width * bits / 8) >
-             deflated_bytes * kMostGrowth) {
+             deflated_bytes * kMostPngGrowth) {
     image.fault = "PNG claims more pixels than its bytes can hold";
   }
   return image;

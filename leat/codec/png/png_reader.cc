@@ -137,7 +137,7 @@ class PngReader final : public ImageReader {
   Buffer whole_;                   // An interlaced image.
 };
 
-constexpr std::string_view kEndings[] = {"png"};
+constexpr std::string_view kPngEndings[] = {"png"};
 
 bool is_png(std::string_view encoded) {
   return encoded.starts_with("\x89PNG\r\n\x1a\n");
@@ -151,7 +151,7 @@ std::unique_ptr<ImageReader> make_png_reader() {
 
 constinit const ImageCodec kPngCodec = {
     .name = "PNG",
-    .endings = kEndings,
+    .endings = kPngEndings,
     .recognizes = is_png,
     .read_header = read_png_header,
     .make_reader = make_png_reader,

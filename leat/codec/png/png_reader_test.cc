@@ -15,8 +15,8 @@ using testing::encode_png;
 using testing::picture;
 using testing::Pixels;
 
-Result<Pixels> decode(ImageReader& reader, const std::string& encoded,
-                      PixelMode mode, std::uint32_t y, std::uint32_t rows) {
+Result<Pixels> decode_png(ImageReader& reader, const std::string& encoded,
+                          PixelMode mode, std::uint32_t y, std::uint32_t rows) {
   LEAT_TRY(const ImageHeader header, read_image_header(as_bytes(encoded)));
   LEAT_TRY(const Rect region,
            reader.start(as_bytes(encoded), header,
@@ -29,20 +29,21 @@ Result<Pixels> decode(ImageReader& reader, const std::string& encoded,
   return pixels;
 }
 
-struct Kind {
+struct PngKind {
   std::uint32_t channels;
   int depth;
   bool is_interlaced;
 };
 
-class PngKindTest : public ::testing::TestWithParam<Kind> {};
+class PngKindTest : public ::testing::TestWithParam<PngKind> {};
 
 TEST_P(PngKindTest, DecodesToTheBytesThatWereEncoded) {
   const auto [channels, depth, is_interlaced] = GetParam();
   const Pixels original = picture(37, 29, channels);
   const std::string encoded =
       encode_png(original, {.is_interlaced = is_interlaced, .depth = depth});
-  const auto got = decode(*make_png_reader(), encoded, PixelMode::kRgb, 4, 20);
+  const auto got =
+      decode_png(*make_png_reader(), encoded, PixelMode::kRgb, 4, 20);
 
   ASSERT_TRUE(got) << got.error().message();
   const unsigned levels = depth >= 8 ? 255 : (1u << depth) - 1;
@@ -60,11 +61,13 @@ TEST_P(PngKindTest, DecodesToTheBytesThatWereEncoded) {
 
 INSTANTIATE_TEST_SUITE_P(
     AllKinds, PngKindTest,
-    ::testing::Values(Kind{1, 1, false}, Kind{1, 2, false}, Kind{1, 4, false},
-                      Kind{1, 8, false}, Kind{1, 16, false}, Kind{2, 8, false},
-                      Kind{2, 16, false}, Kind{3, 8, false}, Kind{3, 16, false},
-                      Kind{4, 8, false}, Kind{4, 16, false}, Kind{1, 4, true},
-                      Kind{3, 8, true}, Kind{4, 16, true}));
+    ::testing::Values(PngKind{1, 1, false}, PngKind{1, 2, false},
+                      PngKind{1, 4, false}, PngKind{1, 8, false},
+                      PngKind{1, 16, false}, PngKind{2, 8, false},
+                      PngKind{2, 16, false}, PngKind{3, 8, false},
+                      PngKind{3, 16, false}, PngKind{4, 8, false},
+                      PngKind{4, 16, false}, PngKind{1, 4, true},
+                      PngKind{3, 8, true}, PngKind{4, 16, true}));
 
 TEST(PngReaderTest, KeepsSixteenBitsOfGrey) {
   for (const std::uint32_t channels : {1u, 2u}) {
@@ -130,8 +133,8 @@ TEST(PngReaderTest, RefusesSixteenBitsOfWhatHasThemNot) {
 
 TEST(PngReaderTest, MakesGreyOfColourByPillowsWeights) {
   const Pixels original = picture(30, 20);
-  const auto got =
-      decode(*make_png_reader(), encode_png(original), PixelMode::kGrey, 0, 20);
+  const auto got = decode_png(*make_png_reader(), encode_png(original),
+                              PixelMode::kGrey, 0, 20);
 
   ASSERT_TRUE(got);
   std::vector<std::uint8_t> expected(30 * 20);
@@ -144,7 +147,7 @@ TEST(PngReaderTest, RefusesAFileCutAnywhere) {
   const auto reader = make_png_reader();
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const auto got =
-        decode(*reader, whole.substr(0, size), PixelMode::kRgb, 0, 4);
+        decode_png(*reader, whole.substr(0, size), PixelMode::kRgb, 0, 4);
     ASSERT_FALSE(got) << "cut to " << size;
     ASSERT_EQ(got.error().code(), ErrorCode::kCorrupt);
   }
@@ -160,7 +163,7 @@ TEST(PngReaderTest, SurvivesAnyFlippedByte) {
       damaged[i] = static_cast<char>(damaged[i] ^ 0x5a);
       const auto header = read_image_header(as_bytes(damaged), 1 << 16);
       if (!header) continue;
-      (void)decode(*reader, damaged, PixelMode::kRgb, 0, 1);  // May fail.
+      (void)decode_png(*reader, damaged, PixelMode::kRgb, 0, 1);  // May fail.
     }
   }
 }

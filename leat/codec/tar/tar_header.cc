@@ -17,7 +17,7 @@ constexpr std::size_t kNameBytes = 100;
 constexpr std::size_t kSizeAt = 124;
 constexpr std::size_t kSizeBytes = 12;
 constexpr std::size_t kChecksumAt = 148;
-constexpr std::size_t kChecksumBytes = 8;
+constexpr std::size_t kTarChecksumBytes = 8;
 constexpr std::size_t kTypeAt = 156;
 constexpr std::size_t kMagicAt = 257;
 constexpr std::size_t kPrefixAt = 345;
@@ -60,12 +60,13 @@ std::optional<std::uint64_t> parse_size(std::string_view field) {
 /// summed signed bytes.
 bool checksum_matches(std::span<const std::byte> block) {
   const auto said =
-      parse_octal(as_text(block.subspan(kChecksumAt, kChecksumBytes)));
+      parse_octal(as_text(block.subspan(kChecksumAt, kTarChecksumBytes)));
   if (!said) return false;
   std::uint64_t sum = 0;
   std::int64_t signed_sum = 0;
   for (std::size_t i = 0; i < block.size(); ++i) {
-    const bool is_blank = i >= kChecksumAt && i < kChecksumAt + kChecksumBytes;
+    const bool is_blank =
+        i >= kChecksumAt && i < kChecksumAt + kTarChecksumBytes;
     const auto byte =
         is_blank ? std::uint8_t{' '} : static_cast<std::uint8_t>(block[i]);
     sum += byte;

@@ -35,7 +35,7 @@ std::vector<std::string> names_of(const std::string& archive) {
   return names;
 }
 
-Error error_of(const std::string& archive) {
+Error tar_error(const std::string& archive) {
   return testing::error_of(scan(archive));
 }
 
@@ -137,7 +137,7 @@ TEST(TarScannerTest, RefusesSizesThatAreNoSizes) {
     TarBuilder tar;
     tar.add_header({.name = "a", .size_field = field});
 
-    EXPECT_EQ(error_of(tar.finish()).code(), ErrorCode::kCorrupt);
+    EXPECT_EQ(tar_error(tar.finish()).code(), ErrorCode::kCorrupt);
   }
 }
 
@@ -148,7 +148,7 @@ TEST(TarScannerTest, RefusesASizeThatWrapsAround) {
     TarBuilder tar;
     tar.add_pax("size", size).add("a", "");
 
-    EXPECT_EQ(error_of(tar.finish()).code(), ErrorCode::kCorrupt) << size;
+    EXPECT_EQ(tar_error(tar.finish()).code(), ErrorCode::kCorrupt) << size;
   }
 }
 
@@ -178,7 +178,7 @@ TEST(TarScannerTest, RefusesNamesThatPointElsewhere) {
     TarBuilder tar;
     tar.add("good.jpg", "1").add(name, "2");
 
-    const Error error = error_of(tar.finish());
+    const Error error = tar_error(tar.finish());
 
     EXPECT_EQ(error.code(), ErrorCode::kCorrupt) << name;
     EXPECT_THAT(error.message(), HasSubstr("'" + name + "'"));
@@ -215,7 +215,7 @@ TEST(TarScannerTest, SaysWhereAnArchiveIsCut) {
   const std::string archive =
       TarBuilder().add("a.jpg", std::string(600, 'x')).unfinished();
 
-  const Error error = error_of(archive.substr(0, 1000));
+  const Error error = tar_error(archive.substr(0, 1000));
 
   EXPECT_THAT(error.message(), HasSubstr("cut short: member 'a.jpg' has 600"));
 }
@@ -224,7 +224,7 @@ TEST(TarScannerTest, ReportsAHeaderWhoseChecksumIsWrong) {
   std::string archive = TarBuilder().add("a", "1").add("b", "2").finish();
   archive[1024] = 'c';
 
-  const Error error = error_of(archive);
+  const Error error = tar_error(archive);
 
   EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
   EXPECT_THAT(error.message(), HasSubstr("at byte 1024"));
@@ -233,7 +233,7 @@ TEST(TarScannerTest, ReportsAHeaderWhoseChecksumIsWrong) {
 TEST(TarScannerTest, ReportsArchivesPutOneAfterAnother) {
   const std::string one = TarBuilder().add("a", "1").unfinished();
 
-  const Error error = error_of(one + std::string(512, '\0') + one);
+  const Error error = tar_error(one + std::string(512, '\0') + one);
 
   EXPECT_THAT(error.message(), HasSubstr("single block of zeros"));
 }
@@ -242,7 +242,7 @@ TEST(TarScannerTest, SaysThatACompressedArchiveIsCompressed) {
   std::string zipped("\x1f\x8b\x08", 3);
   zipped.resize(2048, 'z');
 
-  const Error error = error_of(zipped);
+  const Error error = tar_error(zipped);
 
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
   EXPECT_THAT(error.message(), HasSubstr("gzip"));
@@ -254,8 +254,8 @@ TEST(TarScannerTest, RefusesSparseMembers) {
   TarBuilder pax;
   pax.add_pax("GNU.sparse.major", "1").add("s", "");
 
-  EXPECT_EQ(error_of(gnu.finish()).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(error_of(pax.finish()).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(tar_error(gnu.finish()).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(tar_error(pax.finish()).code(), ErrorCode::kInvalidArgument);
 }
 
 TEST(TarScannerTest, RefusesBrokenPaxRecords) {
@@ -265,7 +265,7 @@ TEST(TarScannerTest, RefusesBrokenPaxRecords) {
     TarBuilder tar;
     tar.add_extended('x', body).add("a", "");
 
-    EXPECT_EQ(error_of(tar.finish()).code(), ErrorCode::kCorrupt) << body;
+    EXPECT_EQ(tar_error(tar.finish()).code(), ErrorCode::kCorrupt) << body;
   }
 }
 
@@ -274,7 +274,7 @@ TEST(TarScannerTest, RefusesAHeaderTooLargeToHold) {
   tar.add_header(
       {.name = "x", .size_bytes = TarScanner::kMostExtended + 1, .type = 'x'});
 
-  EXPECT_EQ(error_of(tar.finish()).code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(tar_error(tar.finish()).code(), ErrorCode::kCorrupt);
 }
 
 TEST(TarScannerTest, TakesAnArchiveWithoutMembers) {

@@ -15,8 +15,6 @@ namespace {
 
 constexpr std::uint32_t kClassic = 42;
 constexpr std::size_t kEntryBytes = 12;
-// The most that one byte of LZW can grow to; of deflate it is less.
-constexpr std::uint64_t kMostGrowth = 3000;
 constexpr std::uint32_t kUncompressed = 1;
 
 /// Numbers in the file's order; 0 beyond its end, and then `is_short`.
@@ -147,7 +145,7 @@ std::string fault_of(const Directory& first, std::uint64_t encoded_bytes) {
   const std::uint64_t pixel_bytes = std::uint64_t{first.width} * first.height *
                                     first.samples * (first.bits / 8);
   const std::uint64_t growth =
-      first.compression == kUncompressed ? 1 : kMostGrowth;
+      first.compression == kUncompressed ? 1 : kMostTiffGrowth;
   if (pixel_bytes > encoded_bytes * growth) {
     return "TIFF claims more pixels than its bytes can hold";
   }

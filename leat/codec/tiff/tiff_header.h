@@ -1,11 +1,15 @@
 // The header of a TIFF, read without libtiff.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "leat/codec/image/claimed_image.h"
 
 namespace leat {
+
+/// The most that one byte of LZW can grow to; of deflate it is less.
+inline constexpr std::uint64_t kMostTiffGrowth = 3000;
 
 /// Reads the first directory. The reader takes grey and RGB of 8 or 16 bits,
 /// with alpha or without, in strips or tiles; not compressed, or by LZW,

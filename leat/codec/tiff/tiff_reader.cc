@@ -22,8 +22,6 @@ namespace {
 constexpr tmsize_t kMostBytes = tmsize_t{1} << 30;
 /// A tile may be larger than its picture, but not by much more than this.
 constexpr std::uint32_t kUsualTileSide = 4096;
-/// The most that one byte of the file can grow to.
-constexpr std::uint64_t kMostGrowth = 3000;
 
 struct CloseTiff {
   void operator()(TIFF* tiff) const { TIFFClose(tiff); }
@@ -180,7 +178,7 @@ class TiffReader final : public ImageReader {
     row_bytes_ = tile_row * ((std::uint64_t{width_} + width - 1) / width);
     const std::uint64_t block_bytes = row_bytes_ * height;
     if (block_bytes > static_cast<std::uint64_t>(kMostBytes) ||
-        block_bytes > file_.bytes.size() * kMostGrowth) {
+        block_bytes > file_.bytes.size() * kMostTiffGrowth) {
       return corrupt("TIFF claims larger tiles than its bytes can hold");
     }
     tile_.resize(tile_row * height);
@@ -290,7 +288,7 @@ class TiffReader final : public ImageReader {
   std::unique_ptr<TIFF, CloseTiff> tiff_;
 };
 
-constexpr std::string_view kEndings[] = {"tif", "tiff"};
+constexpr std::string_view kTiffEndings[] = {"tif", "tiff"};
 
 /// Also BigTIFFs, so that they are refused by name.
 bool is_tiff(std::string_view encoded) {
@@ -307,7 +305,7 @@ std::unique_ptr<ImageReader> make_tiff_reader() {
 }
 
 constinit const ImageCodec kTiffCodec = {.name = "TIFF",
-                                         .endings = kEndings,
+                                         .endings = kTiffEndings,
                                          .recognizes = is_tiff,
                                          .read_header = read_tiff_header,
                                          .make_reader = make_tiff_reader};

@@ -20,9 +20,9 @@ using testing::Pixels;
 using testing::TiffOptions;
 
 /// Rows [y, y + rows) as bytes.
-Result<std::vector<std::uint8_t>> decode(const std::string& encoded,
-                                         PixelMode mode, std::uint32_t y,
-                                         std::uint32_t rows) {
+Result<std::vector<std::uint8_t>> decode_tiff(const std::string& encoded,
+                                              PixelMode mode, std::uint32_t y,
+                                              std::uint32_t rows) {
   LEAT_TRY(const ImageHeader header,
            read_image_header(as_bytes(encoded), 1 << 20));
   const auto reader = make_image_reader();
@@ -37,7 +37,7 @@ Result<std::vector<std::uint8_t>> decode(const std::string& encoded,
   return bytes;
 }
 
-struct Kind {
+struct TiffKind {
   std::uint32_t channels = 1;
   TiffOptions options;
 };
@@ -45,14 +45,14 @@ struct Kind {
 constexpr std::uint32_t kWidth = 37;
 constexpr std::uint32_t kHeight = 29;
 
-class TiffKindTest : public ::testing::TestWithParam<Kind> {};
+class TiffKindTest : public ::testing::TestWithParam<TiffKind> {};
 
 TEST_P(TiffKindTest, DecodesToTheBytesThatWereEncoded) {
   const auto& [channels, options] = GetParam();
   const Pixels original = picture(kWidth, kHeight, channels);
   const std::string encoded = encode_tiff(original, options);
   for (const std::uint32_t y : {0u, 4u, 17u}) {
-    const auto got = decode(encoded, PixelMode::kRgb, y, 12);
+    const auto got = decode_tiff(encoded, PixelMode::kRgb, y, 12);
     ASSERT_TRUE(got) << got.error().message();
     for (std::uint32_t row = 0; row < 12; ++row) {
       for (std::uint32_t x = 0; x < kWidth; ++x) {
@@ -69,22 +69,24 @@ TEST_P(TiffKindTest, DecodesToTheBytesThatWereEncoded) {
 
 INSTANTIATE_TEST_SUITE_P(
     AllKinds, TiffKindTest,
-    ::testing::Values(Kind{1, {}}, Kind{1, {.depth = 16}}, Kind{3, {}},
-                      Kind{4, {}}, Kind{3, {.depth = 16}},
-                      Kind{4, {.depth = 16}}, Kind{1, {.is_big_endian = true}},
-                      Kind{3, {.is_packed = true}}, Kind{1, {.tile_side = 16}},
-                      Kind{4, {.is_packed = true, .tile_side = 48}},
-                      Kind{1, {.is_white_0 = true}}));
+    ::testing::Values(TiffKind{1, {}}, TiffKind{1, {.depth = 16}},
+                      TiffKind{3, {}}, TiffKind{4, {}},
+                      TiffKind{3, {.depth = 16}}, TiffKind{4, {.depth = 16}},
+                      TiffKind{1, {.is_big_endian = true}},
+                      TiffKind{3, {.is_packed = true}},
+                      TiffKind{1, {.tile_side = 16}},
+                      TiffKind{4, {.is_packed = true, .tile_side = 48}},
+                      TiffKind{1, {.is_white_0 = true}}));
 
 TEST(TiffReaderTest, KeepsSixteenBitsOfGrey) {
   for (const bool is_big_endian : {false, true}) {
     for (const std::uint32_t tile_side : {0u, 16u}) {
       const Pixels original = picture(kWidth, kHeight, 1);
       const auto got =
-          decode(encode_tiff(original, {.depth = 16,
-                                        .is_big_endian = is_big_endian,
-                                        .tile_side = tile_side}),
-                 PixelMode::kGrey16, 5, 20);
+          decode_tiff(encode_tiff(original, {.depth = 16,
+                                             .is_big_endian = is_big_endian,
+                                             .tile_side = tile_side}),
+                      PixelMode::kGrey16, 5, 20);
       ASSERT_TRUE(got) << got.error().message();
       for (std::uint32_t y = 0; y < 20; ++y) {
         for (std::uint32_t x = 0; x < kWidth; ++x) {
@@ -100,8 +102,8 @@ TEST(TiffReaderTest, KeepsSixteenBitsOfGrey) {
 TEST(TiffReaderTest, KeepsSixteenBitsOfColour) {
   for (const std::uint32_t channels : {1u, 3u, 4u}) {
     const Pixels original = picture(kWidth, kHeight, channels);
-    const auto got =
-        decode(encode_tiff(original, {.depth = 16}), PixelMode::kRgb16, 5, 20);
+    const auto got = decode_tiff(encode_tiff(original, {.depth = 16}),
+                                 PixelMode::kRgb16, 5, 20);
     ASSERT_TRUE(got) << got.error().message();
     for (std::uint32_t i = 0; i < kWidth * 20 * 3; ++i) {
       std::uint16_t value = 0;
@@ -115,7 +117,8 @@ TEST(TiffReaderTest, KeepsSixteenBitsOfColour) {
 
 TEST(TiffReaderTest, MakesGreyOfColourByPillowsWeights) {
   const Pixels original = picture(kWidth, kHeight);
-  const auto got = decode(encode_tiff(original), PixelMode::kGrey, 0, kHeight);
+  const auto got =
+      decode_tiff(encode_tiff(original), PixelMode::kGrey, 0, kHeight);
   ASSERT_TRUE(got) << got.error().message();
   std::vector<std::uint8_t> expected(kWidth * kHeight);
   rgb_to_grey(original.bytes.data(), expected.data(), kWidth * kHeight);
@@ -176,22 +179,23 @@ TEST(TiffReaderTest, RefusesPixelsThatSoFewBytesCannotHold) {
 
 TEST(TiffReaderTest, RefusesTilesThatSoFewBytesCannotHold) {
   const auto got =
-      decode(encode_tiff(picture(8, 8, 1),
-                         {.tile_side = 16, .claimed_tile_side = 4096}),
-             PixelMode::kGrey, 0, 8);
+      decode_tiff(encode_tiff(picture(8, 8, 1),
+                              {.tile_side = 16, .claimed_tile_side = 4096}),
+                  PixelMode::kGrey, 0, 8);
   ASSERT_FALSE(got);
   EXPECT_THAT(got.error().message(), HasSubstr("larger tiles"));
 }
 
 TEST(TiffReaderTest, KeepsLabelsAsTheyAreStored) {
   const Pixels original = picture(kWidth, kHeight, 1);
-  const auto got = decode(encode_tiff(original, {.is_white_0 = true}),
-                          PixelMode::kLabels, 0, kHeight);
+  const auto got = decode_tiff(encode_tiff(original, {.is_white_0 = true}),
+                               PixelMode::kLabels, 0, kHeight);
   ASSERT_TRUE(got) << got.error().message();
   EXPECT_EQ(*got, original.bytes);
-  EXPECT_FALSE(decode(encode_tiff(original, {.depth = 16}), PixelMode::kLabels,
-                      0, kHeight));
-  EXPECT_FALSE(decode(encode_tiff(picture(8, 8)), PixelMode::kLabels, 0, 8));
+  EXPECT_FALSE(decode_tiff(encode_tiff(original, {.depth = 16}),
+                           PixelMode::kLabels, 0, kHeight));
+  EXPECT_FALSE(
+      decode_tiff(encode_tiff(picture(8, 8)), PixelMode::kLabels, 0, 8));
 }
 
 TEST(TiffReaderTest, RefusesAFileCutAnywhere) {
@@ -199,7 +203,8 @@ TEST(TiffReaderTest, RefusesAFileCutAnywhere) {
     const std::string whole =
         encode_tiff(picture(20, 20), {.tile_side = tile_side});
     for (std::size_t size = 0; size < whole.size(); ++size) {
-      const auto got = decode(whole.substr(0, size), PixelMode::kRgb, 0, 20);
+      const auto got =
+          decode_tiff(whole.substr(0, size), PixelMode::kRgb, 0, 20);
       ASSERT_FALSE(got) << "cut to " << size;
       ASSERT_EQ(got.error().code(), ErrorCode::kCorrupt);
     }
@@ -215,7 +220,7 @@ TEST(TiffReaderTest, SurvivesAnyFlippedByte) {
       for (const int flip : {0x5a, 0x80, 0xff}) {
         std::string damaged = whole;
         damaged[i] = static_cast<char>(damaged[i] ^ flip);
-        (void)decode(damaged, PixelMode::kRgb, 0, 1);  // May fail.
+        (void)decode_tiff(damaged, PixelMode::kRgb, 0, 1);  // May fail.
       }
     }
   }

@@ -117,7 +117,7 @@ class WebpReader final : public ImageReader {
   Buffer pixels_;
 };
 
-constexpr std::string_view kEndings[] = {"webp"};
+constexpr std::string_view kWebpEndings[] = {"webp"};
 
 bool is_webp(std::string_view encoded) {
   return encoded.starts_with("RIFF") && encoded.size() >= 12 &&
@@ -131,7 +131,7 @@ std::unique_ptr<ImageReader> make_webp_reader() {
 }
 
 constinit const ImageCodec kWebpCodec = {.name = "WebP",
-                                         .endings = kEndings,
+                                         .endings = kWebpEndings,
                                          .recognizes = is_webp,
                                          .read_header = read_webp_header,
                                          .make_reader = make_webp_reader};

@@ -25,8 +25,8 @@ using testing::Pixels;
 using testing::with_webp_exif;
 
 /// The wanted part; the reader's other pixels are cut off.
-Result<Pixels> decode(const std::string& encoded, const Rect& wanted,
-                      PixelMode mode = PixelMode::kRgb) {
+Result<Pixels> decode_webp(const std::string& encoded, const Rect& wanted,
+                           PixelMode mode = PixelMode::kRgb) {
   LEAT_TRY(const ImageHeader header, read_image_header(as_bytes(encoded)));
   const auto reader = make_webp_reader();
   LEAT_TRY(const Rect got,
@@ -53,7 +53,7 @@ TEST(WebpReaderTest, LosslessIsWhatWasEncoded) {
   for (const std::uint32_t channels : {3u, 4u}) {
     const Pixels original = picture(37, 29, channels);
     const auto got =
-        decode(encode_webp(original, {.quality = 100}), {0, 0, 37, 29});
+        decode_webp(encode_webp(original, {.quality = 100}), {0, 0, 37, 29});
 
     ASSERT_TRUE(got) << got.error().message();
     for (std::uint32_t y = 0; y < 29; ++y) {
@@ -70,7 +70,7 @@ TEST(WebpReaderTest, LosslessIsWhatWasEncoded) {
 
 TEST(WebpReaderTest, LossyIsCloseToWhatWasEncoded) {
   const Pixels original = picture(64, 48);
-  const auto got = decode(encode_webp(original), {0, 0, 64, 48});
+  const auto got = decode_webp(encode_webp(original), {0, 0, 64, 48});
 
   ASSERT_TRUE(got) << got.error().message();
   double difference = 0;
@@ -84,13 +84,13 @@ TEST(WebpReaderTest, APartIsEqualToThatOfTheWhole) {
   for (const float quality : {20.f, 75.f, 100.f}) {
     const std::string encoded =
         encode_webp(picture(75, 61), {.quality = quality});
-    const auto whole = decode(encoded, {0, 0, 75, 61});
+    const auto whole = decode_webp(encoded, {0, 0, 75, 61});
     ASSERT_TRUE(whole);
     for (const Rect& part :
          {Rect{0, 0, 1, 1}, Rect{74, 60, 1, 1}, Rect{1, 1, 2, 2},
           Rect{17, 16, 33, 17}, Rect{31, 33, 20, 1}, Rect{40, 3, 1, 58},
           Rect{3, 40, 72, 21}}) {
-      const auto got = decode(encoded, part);
+      const auto got = decode_webp(encoded, part);
       ASSERT_TRUE(got) << got.error().message();
       for (std::uint32_t y = 0; y < part.height; ++y) {
         for (std::uint32_t x = 0; x < part.width; ++x) {
@@ -106,8 +106,8 @@ TEST(WebpReaderTest, APartIsEqualToThatOfTheWhole) {
 
 TEST(WebpReaderTest, GreyIsTheLumaOfTheColour) {
   const std::string encoded = encode_webp(picture(30, 20), {.quality = 100});
-  const auto colour = decode(encoded, {0, 0, 30, 20});
-  const auto grey = decode(encoded, {0, 0, 30, 20}, PixelMode::kGrey);
+  const auto colour = decode_webp(encoded, {0, 0, 30, 20});
+  const auto grey = decode_webp(encoded, {0, 0, 30, 20}, PixelMode::kGrey);
 
   ASSERT_TRUE(colour && grey);
   std::vector<std::uint8_t> expected(30 * 20);
@@ -162,11 +162,11 @@ TEST(WebpReaderTest, OfAnAnimationTheFirstPicture) {
     for (std::uint8_t& byte : second.bytes) byte ^= 0xff;
     const std::string encoded = animated_webp(37, 29, {first, second});
 
-    const auto got = decode(encoded, {3, 5, 20, 10});
+    const auto got = decode_webp(encoded, {3, 5, 20, 10});
 
     ASSERT_TRUE(got) << got.error().message();
     const auto expected =
-        decode(encode_webp(first, {.quality = 100}), {3, 5, 20, 10});
+        decode_webp(encode_webp(first, {.quality = 100}), {3, 5, 20, 10});
     EXPECT_EQ(got->bytes, expected->bytes);
   }
 }
@@ -202,7 +202,7 @@ TEST(WebpReaderTest, DamageIsCorruptOrPassedOver) {
     for (std::size_t at = 30; at < whole.size(); at += 3) {
       std::string damaged = whole;
       damaged[at] = static_cast<char>(damaged[at] ^ 0x55);
-      const auto got = decode(damaged, {0, 0, 60, 40});
+      const auto got = decode_webp(damaged, {0, 0, 60, 40});
       if (got) continue;
       EXPECT_EQ(got.error().code(), ErrorCode::kCorrupt);
     }

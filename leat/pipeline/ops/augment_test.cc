@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using testing::picture;
 using testing::Pixels;
 
-std::vector<Op> ops_of(std::string_view text) {
+std::vector<Op> augments_of(std::string_view text) {
   std::vector<Op> ops;
   const auto specs = parse_ops(text);
   for (const OpSpec& spec : *specs) {
@@ -30,13 +30,14 @@ std::vector<Op> ops_of(std::string_view text) {
   return ops;
 }
 
-Geometry plan(std::string_view ops, PixelSize image, std::uint64_t sample = 0) {
-  return plan_geometry(ops_of(ops), image, {0, 0, SampleId{sample}}, 0);
+Geometry plan_augments(std::string_view ops, PixelSize image,
+                       std::uint64_t sample = 0) {
+  return plan_geometry(augments_of(ops), image, {0, 0, SampleId{sample}}, 0);
 }
 
 /// The array of `encoded`, HWC.
-Pixels run(std::string_view ops, const std::string& encoded,
-           std::uint64_t sample = 0) {
+Pixels run_augments(std::string_view ops, const std::string& encoded,
+                    std::uint64_t sample = 0) {
   const auto specs = parse_ops("decode_image:layout=HWC," + std::string(ops));
   EXPECT_TRUE(specs) << specs.error().message();
   const auto outputs = compile_ops(*specs, {{"data"}});
@@ -69,7 +70,8 @@ std::vector<std::uint8_t> first_pixel(const Pixels& pixels) {
 
 TEST(PadTest, PutsThePictureWhereItShallBe) {
   const Pixels original = picture(7, 5);
-  const Pixels got = run("pad:1/2/3/4:fill=9/8/7", encode_png(original));
+  const Pixels got =
+      run_augments("pad:1/2/3/4:fill=9/8/7", encode_png(original));
 
   ASSERT_EQ(got.width, 11u);
   ASSERT_EQ(got.height, 11u);
@@ -85,19 +87,20 @@ TEST(PadTest, PutsThePictureWhereItShallBe) {
 }
 
 TEST(PadTest, KnowsItsSizeBeforehandIfItIsFixed) {
-  EXPECT_EQ(fixed_size_of(ops_of("pad:4")), std::nullopt);
-  EXPECT_EQ(fixed_size_of(ops_of("resize:8/6,pad:1/2/3/4")),
+  EXPECT_EQ(fixed_size_of(augments_of("pad:4")), std::nullopt);
+  EXPECT_EQ(fixed_size_of(augments_of("resize:8/6,pad:1/2/3/4")),
             (PixelSize{10, 14}));
-  EXPECT_EQ(fixed_size_of(ops_of("center_crop:8,pad:size=4/20")),
+  EXPECT_EQ(fixed_size_of(augments_of("center_crop:8,pad:size=4/20")),
             (PixelSize{20, 8}));
-  EXPECT_EQ(fixed_size_of(ops_of("pad:4,random_crop:5/6")), (PixelSize{6, 5}));
+  EXPECT_EQ(fixed_size_of(augments_of("pad:4,random_crop:5/6")),
+            (PixelSize{6, 5}));
 }
 
 TEST(PadTest, AddsNoStepThatDoesNothing) {
-  EXPECT_TRUE(plan("pad:0", {8, 8}).steps.empty());
-  EXPECT_TRUE(plan("pad:size=8", {8, 9}).steps.empty());
-  EXPECT_TRUE(plan("random_crop:8", {8, 9}).steps.empty());
-  EXPECT_TRUE(plan("color_jitter", {8, 9}).steps.empty());
+  EXPECT_TRUE(plan_augments("pad:0", {8, 8}).steps.empty());
+  EXPECT_TRUE(plan_augments("pad:size=8", {8, 9}).steps.empty());
+  EXPECT_TRUE(plan_augments("random_crop:8", {8, 9}).steps.empty());
+  EXPECT_TRUE(plan_augments("color_jitter", {8, 9}).steps.empty());
 }
 
 TEST(PadTest, HugePaddingIsRefusedBeforeMemoryIsTaken) {
@@ -113,17 +116,18 @@ TEST(PadTest, HugePaddingIsRefusedBeforeMemoryIsTaken) {
 
 TEST(RandomCropTest, IsAPartOfThePaddedPicture) {
   const std::string encoded = encode_webp(picture(20, 16), {.quality = 100});
-  const Pixels padded = run("pad:3", encoded);
+  const Pixels padded = run_augments("pad:3", encoded);
   std::set<std::pair<std::uint32_t, std::uint32_t>> places;
   for (std::uint64_t sample = 0; sample < 60; ++sample) {
-    const Rect part = plan("random_crop:9/10:padding=3", {20, 16}, sample).last;
+    const Rect part =
+        plan_augments("random_crop:9/10:padding=3", {20, 16}, sample).last;
     EXPECT_LE(part.x + part.width, 26u);
     EXPECT_LE(part.y + part.height, 22u);
     places.emplace(part.x, part.y);
   }
   EXPECT_GT(places.size(), 30u);
 
-  const Pixels got = run("random_crop:9/10:padding=3", encoded, 5);
+  const Pixels got = run_augments("random_crop:9/10:padding=3", encoded, 5);
   bool is_somewhere = false;
   for (std::uint32_t top = 0; top <= 13; ++top) {
     for (std::uint32_t left = 0; left <= 16; ++left) {
@@ -141,7 +145,7 @@ TEST(RandomCropTest, IsAPartOfThePaddedPicture) {
 }
 
 TEST(RandomCropTest, PadsWhatIsTooSmallOnBothSides) {
-  const Geometry geometry = plan("random_crop:8/10:padding=1", {4, 9});
+  const Geometry geometry = plan_augments("random_crop:8/10:padding=1", {4, 9});
 
   ASSERT_EQ(geometry.steps.size(), 1u);
   EXPECT_EQ(geometry.steps[0].to, (PixelSize{14, 11}));
@@ -151,17 +155,17 @@ TEST(RandomCropTest, PadsWhatIsTooSmallOnBothSides) {
 
 TEST(ColorJitterTest, ChangesAsItsWordsSay) {
   const std::string red = encode_png(of_colour(200, 40, 40));
-  EXPECT_THAT(first_pixel(run("color_jitter:0.5/0.5", red)),
+  EXPECT_THAT(first_pixel(run_augments("color_jitter:0.5/0.5", red)),
               ElementsAre(100, 20, 20));
-  EXPECT_THAT(first_pixel(run("color_jitter:2/2", red)),
+  EXPECT_THAT(first_pixel(run_augments("color_jitter:2/2", red)),
               ElementsAre(255, 80, 80));
-  EXPECT_THAT(first_pixel(run("color_jitter:saturation=0/0", red)),
+  EXPECT_THAT(first_pixel(run_augments("color_jitter:saturation=0/0", red)),
               ElementsAre(88, 88, 88));
-  EXPECT_THAT(first_pixel(run("color_jitter:contrast=0/0", red)),
+  EXPECT_THAT(first_pixel(run_augments("color_jitter:contrast=0/0", red)),
               ElementsAre(88, 88, 88));
-  EXPECT_THAT(first_pixel(run("color_jitter:hue=0/0", red)),
+  EXPECT_THAT(first_pixel(run_augments("color_jitter:hue=0/0", red)),
               ElementsAre(200, 40, 40));
-  const Pixels turned = run("color_jitter:hue=0.5/0.5", red);
+  const Pixels turned = run_augments("color_jitter:hue=0.5/0.5", red);
   EXPECT_LT(turned.at(0, 0, 0), 50);  // Cyan.
   EXPECT_GT(turned.at(0, 0, 1), 190);
   EXPECT_GT(turned.at(0, 0, 2), 190);
@@ -171,8 +175,8 @@ TEST(ColorJitterTest, DrawsEveryOrderAndStaysWithinItsBounds) {
   std::set<std::vector<ColourKind>> orders;
   for (std::uint64_t sample = 0; sample < 400; ++sample) {
     const Geometry geometry =
-        plan("color_jitter:0.4:contrast=0.2/0.3:saturation=3:hue=0.1", {8, 8},
-             sample);
+        plan_augments("color_jitter:0.4:contrast=0.2/0.3:saturation=3:hue=0.1",
+                      {8, 8}, sample);
     ASSERT_EQ(geometry.steps.size(), 1u);
     std::vector<ColourKind> order;
     for (const PictureChange& made : geometry.steps[0].changes) {
@@ -191,15 +195,16 @@ TEST(ColorJitterTest, DrawsEveryOrderAndStaysWithinItsBounds) {
 
 TEST(ColorJitterTest, NeedsAllPixelsThatAreThere) {
   const Geometry geometry =
-      plan("color_jitter:contrast=2/2,center_crop:4", {20, 10});
+      plan_augments("color_jitter:contrast=2/2,center_crop:4", {20, 10});
 
   ASSERT_EQ(geometry.steps.size(), 1u);
   EXPECT_EQ(geometry.read_of(0), (Rect{0, 0, 20, 10}));
   EXPECT_EQ(geometry.read_of(1), (Rect{8, 3, 4, 4}));
 
   const std::string encoded = encode_png(picture(20, 10));
-  const Pixels whole = run("color_jitter:contrast=2/2", encoded);
-  const Pixels part = run("color_jitter:contrast=2/2,center_crop:4", encoded);
+  const Pixels whole = run_augments("color_jitter:contrast=2/2", encoded);
+  const Pixels part =
+      run_augments("color_jitter:contrast=2/2,center_crop:4", encoded);
   for (std::uint32_t y = 0; y < 4; ++y) {
     for (std::uint32_t x = 0; x < 4; ++x) {
       EXPECT_EQ(part.at(x, y, 1), whole.at(8 + x, 3 + y, 1));

@@ -21,8 +21,6 @@
 namespace leat {
 namespace {
 
-bool is_function(const Op& op) { return kind_of(op) == OpKind::kFunction; }
-
 ChainKind kind_behind(const Op& first) {
   if (is_function(first)) return ChainKind::kFunction;
   if (const auto* decode = std::get_if<DecodeImageOp>(&first.params)) {

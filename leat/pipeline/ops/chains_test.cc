@@ -18,10 +18,10 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const std::vector<FieldSpec> kFields = {{"image", FieldKind::kBytes},
-                                        {"mask", FieldKind::kBytes},
-                                        {"txt", FieldKind::kBytes}};
-constexpr std::string_view kBoth =
+const std::vector<FieldSpec> kChainFields = {{"image", FieldKind::kBytes},
+                                             {"mask", FieldKind::kBytes},
+                                             {"txt", FieldKind::kBytes}};
+constexpr std::string_view kBothChains =
     "decode_image:field=image,decode_image:field=mask:to=mask:mode=L,";
 
 Result<std::vector<Chain>> chains(const std::string& text) {
@@ -31,7 +31,7 @@ Result<std::vector<Chain>> chains(const std::string& text) {
     LEAT_TRY(Op op, make_op(specs[i], i));
     ops.push_back(std::move(op));
   }
-  return chain_ops(std::move(ops), kFields);
+  return chain_ops(std::move(ops), kChainFields);
 }
 
 std::vector<std::string> names_in(const Chain& chain) {
@@ -40,7 +40,7 @@ std::vector<std::string> names_in(const Chain& chain) {
   return names;
 }
 
-std::string error_of(const std::string& text) {
+std::string chain_error(const std::string& text) {
   const auto made = chains(text);
   if (made) return "";
   EXPECT_EQ(made.error().code(), ErrorCode::kInvalidArgument);
@@ -48,8 +48,8 @@ std::string error_of(const std::string& text) {
 }
 
 TEST(ChainsTest, AnOpWithoutAFieldIsInAllChainsThatItIsFor) {
-  const auto made =
-      chains(std::string(kBoth) + "parse_text,resize:9,random_crop:8,cast");
+  const auto made = chains(std::string(kBothChains) +
+                           "parse_text,resize:9,random_crop:8,cast");
 
   ASSERT_TRUE(made) << made.error().message();
   ASSERT_EQ(made->size(), 3u);
@@ -71,7 +71,7 @@ TEST(ChainsTest, OneImageDrawsAsItsOwnNameSays) {
 }
 
 TEST(ChainsTest, SizesMeetWhereOneDrawMovesAll) {
-  const auto made = chains(std::string(kBoth) +
+  const auto made = chains(std::string(kBothChains) +
                            "resize:9,center_crop:9,random_crop:8,"
                            "random_horizontal_flip");
 
@@ -83,7 +83,7 @@ TEST(ChainsTest, SizesMeetWhereOneDrawMovesAll) {
 
 TEST(ChainsTest, AnIndependentOpDrawsForEach) {
   const auto made =
-      chains(std::string(kBoth) + "random_crop:8:independent=true");
+      chains(std::string(kBothChains) + "random_crop:8:independent=true");
 
   ASSERT_TRUE(made) << made.error().message();
   for (const Chain& chain : *made) {
@@ -94,21 +94,21 @@ TEST(ChainsTest, AnIndependentOpDrawsForEach) {
 
 TEST(ChainsTest, FieldsThatWouldBeDrawnApartAreRefused) {
   for (const std::string& ops :
-       {std::string(kBoth) + "random_crop:8:field=image",
-        std::string(kBoth) +
+       {std::string(kBothChains) + "random_crop:8:field=image",
+        std::string(kBothChains) +
             "random_crop:8:field=image,random_crop:8:field=mask",
         std::string("decode_image:field=image,random_crop:8,"
                     "decode_image:field=mask:to=mask")}) {
-    EXPECT_THAT(error_of(ops),
+    EXPECT_THAT(chain_error(ops),
                 AllOf(HasSubstr("random_crop (op "), HasSubstr("'image'"),
                       HasSubstr("'mask'"), HasSubstr("without field="),
                       HasSubstr("independent=True")))
         << ops;
   }
-  EXPECT_EQ(error_of(std::string(kBoth) +
-                     "random_crop:8:field=image:independent=true"),
+  EXPECT_EQ(chain_error(std::string(kBothChains) +
+                        "random_crop:8:field=image:independent=true"),
             "");
-  EXPECT_EQ(error_of(std::string(kBoth) + "resize:8:field=image"), "");
+  EXPECT_EQ(chain_error(std::string(kBothChains) + "resize:8:field=image"), "");
 }
 
 TEST(ChainsTest, FunctionsThatDrawForOneFieldEachAreRefused) {
@@ -130,7 +130,7 @@ TEST(ChainsTest, FunctionsThatDrawForOneFieldEachAreRefused) {
       std::get<FunctionOp>(op.params).draws = params != "still";
       ops.push_back(std::move(op));
     }
-    const auto made = chain_ops(std::move(ops), kFields);
+    const auto made = chain_ops(std::move(ops), kChainFields);
     return made ? std::string() : made.error().message();
   };
 
@@ -159,16 +159,16 @@ TEST(ChainsTest, OneRandomOpForEachOfTwoImagesIsRefused) {
   for (const std::string& op : kRandomColours) {
     const std::string name = op.substr(0, op.find(':'));
     EXPECT_THAT(
-        error_of(std::string(kBoth) + op + ":field=image," + op +
-                 ":field=mask"),
+        chain_error(std::string(kBothChains) + op + ":field=image," + op +
+                    ":field=mask"),
         AllOf(HasSubstr(name + " (op 2) draws for 'image'"),
               HasSubstr(name + " (op 3) for 'mask' of the same sample"),
               HasSubstr("put " + name + " once behind them, without field="),
               HasSubstr("independent=True")))
         << op;
     EXPECT_THAT(
-        error_of("decode_image:field=image," + op +
-                 ",decode_image:field=mask:to=mask," + op + ":field=mask"),
+        chain_error("decode_image:field=image," + op +
+                    ",decode_image:field=mask:to=mask," + op + ":field=mask"),
         HasSubstr(name + " (op 1) draws for 'image'"))
         << op;
   }
@@ -183,17 +183,17 @@ TEST(ChainsTest, OpsThatChangeOneImageOrAllOrNothingAtRandomAreTaken) {
           op + ":field=image," + apart + "mask",
           apart + "image," + apart + "mask",
           op + ":field=image,resize:9:field=mask"}) {
-      EXPECT_EQ(error_of(std::string(kBoth) + ops), "") << ops;
+      EXPECT_EQ(chain_error(std::string(kBothChains) + ops), "") << ops;
     }
   }
-  EXPECT_EQ(error_of(std::string(kBoth) +
-                     "gaussian_blur:3:field=image,random_invert:field=mask"),
+  EXPECT_EQ(chain_error(std::string(kBothChains) +
+                        "gaussian_blur:3:field=image,random_invert:field=mask"),
             "");
   for (const std::string op :
        {"gaussian_blur:3:sigma=1", "random_invert:p=1", "random_grayscale:p=0",
         "color_jitter:brightness=1.2/1.2", "color_jitter", "grayscale"}) {
-    EXPECT_EQ(error_of(std::string(kBoth) + op + ":field=image," + op +
-                       ":field=mask"),
+    EXPECT_EQ(chain_error(std::string(kBothChains) + op + ":field=image," + op +
+                          ":field=mask"),
               "")
         << op;
   }
@@ -201,8 +201,8 @@ TEST(ChainsTest, OpsThatChangeOneImageOrAllOrNothingAtRandomAreTaken) {
 
 TEST(ChainsTest, AChainForEachFieldIsRefusedWhereItsOpsNameNone) {
   for (const std::string op : {"resize:8", "random_crop:8", "cast"}) {
-    EXPECT_THAT(error_of("decode_image:field=image," + op +
-                         ",decode_image:field=mask:to=mask," + op),
+    EXPECT_THAT(chain_error("decode_image:field=image," + op +
+                            ",decode_image:field=mask:to=mask," + op),
                 AllOf(HasSubstr("(op 3) without field= works on 'image' and "
                                 "'mask'"),
                       HasSubstr("(op 1) came before 'mask' was decoded"),
@@ -212,7 +212,7 @@ TEST(ChainsTest, AChainForEachFieldIsRefusedWhereItsOpsNameNone) {
 }
 
 TEST(ChainsTest, OneNameIsForOneField) {
-  EXPECT_THAT(error_of(std::string(kBoth) + "resize:8:to=small"),
+  EXPECT_THAT(chain_error(std::string(kBothChains) + "resize:8:to=small"),
               AllOf(HasSubstr("'image' and 'mask'"), HasSubstr("field=")));
 }
 

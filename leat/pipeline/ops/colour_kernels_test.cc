@@ -21,7 +21,7 @@ using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::size_t kWidths[] = {1, 2, 5, 6, 15, 16, 17, 33, 224};
 
-Bytes noise(std::size_t size, std::uint32_t seed) {
+Bytes colour_noise(std::size_t size, std::uint32_t seed) {
   Bytes bytes(size);
   for (std::uint8_t& byte : bytes) {
     seed = seed * 1664525u + 1013904223u;
@@ -45,7 +45,7 @@ Bytes all_colours() {
   return rgb;
 }
 
-class ColourKernelsTest : public testing::Test {
+class ColourKernelsTest : public ::testing::Test {
  protected:
   ~ColourKernelsTest() override { hwy::SetSupportedTargetsForTest(0); }
 
@@ -63,7 +63,7 @@ class ColourKernelsTest : public testing::Test {
   static void expect_same(const Change& fast, const Change& plain) {
     on_each_target([&] {
       for (const std::size_t width : kWidths) {
-        Bytes got = noise(width * 3 + 64, 3);
+        Bytes got = colour_noise(width * 3 + 64, 3);
         Bytes expected = got;
         fast(got.data(), width);
         plain(expected.data(), width);
@@ -106,7 +106,7 @@ TEST_F(ColourKernelsTest, SaturateAndMakeGreyAsThePlainLoopsDo) {
 TEST_F(ColourKernelsTest, MakeOneByteOfEachPixel) {
   on_each_target([] {
     for (const std::size_t width : kWidths) {
-      const Bytes rgb = noise(width * 3, 5);
+      const Bytes rgb = colour_noise(width * 3, 5);
       Bytes got(width + 64, 7);
       Bytes expected = got;
       grey_of_rgb(rgb.data(), width, got.data());
@@ -152,7 +152,7 @@ TEST_F(ColourKernelsTest, MirrorARowAsThePlainLoopDoes) {
   on_each_target([] {
     for (const std::size_t width : kWidths) {
       for (const std::uint32_t channels : {1u, 3u}) {
-        const Bytes row = noise(width * channels, 9);
+        const Bytes row = colour_noise(width * channels, 9);
         Bytes got(width * channels + 64, 7);
         Bytes expected = got;
         mirror_row(row.data(), width, channels, got.data());

@@ -15,16 +15,13 @@
 #include "leat/pipeline/ops/image_program.h"
 #include "leat/pipeline/ops/joint_program.h"
 #include "leat/pipeline/ops/op.h"
+#include "leat/pipeline/ops/op_kind.h"
 #include "leat/pipeline/ops/parse_op.h"
 #include "leat/pipeline/ops/shape_program.h"
 #include "leat/pipeline/program/program.h"
 
 namespace leat {
 namespace {
-
-bool is_function(const Op& op) {
-  return std::holds_alternative<FunctionOp>(op.params);
-}
 
 bool is_image(const Op& op) {
   return std::holds_alternative<DecodeImageOp>(op.params);

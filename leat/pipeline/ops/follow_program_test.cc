@@ -21,12 +21,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const std::vector<FieldSpec> kFields = {{"image", FieldKind::kBytes},
-                                        {"json", FieldKind::kBytes}};
+const std::vector<FieldSpec> kFollowedFields = {{"image", FieldKind::kBytes},
+                                                {"json", FieldKind::kBytes}};
 
-class Sample final : public SampleView {
+class FollowedSample final : public SampleView {
  public:
-  Sample(std::string json, std::uint16_t orientation)
+  FollowedSample(std::string json, std::uint16_t orientation)
       : columns_{testing::encode_png(testing::picture(40, 20),
                                      {.exif = testing::exif_of(orientation)}),
                  std::move(json)} {}
@@ -41,21 +41,23 @@ class Sample final : public SampleView {
   const std::vector<std::string> columns_;
 };
 
-Result<std::vector<OutputField>> compile(const std::string& ops) {
+Result<std::vector<OutputField>> compile_following(const std::string& ops) {
   LEAT_TRY(const auto specs, parse_ops(ops));
-  return compile_ops(specs, kFields);
+  return compile_ops(specs, kFollowedFields);
 }
 
-std::string error_of(const std::string& ops) {
-  const auto outputs = compile(ops);
+std::string following_error(const std::string& ops) {
+  const auto outputs = compile_following(ops);
   return outputs ? "" : outputs.error().message();
 }
 
 /// The value of a field for a document.
-Result<ArrayValue> run(const std::string& ops, const std::string& name,
-                       const std::string& json, std::uint16_t orientation = 1) {
-  LEAT_TRY(const auto outputs, compile(ops));
-  Sample sample(json, orientation);
+Result<ArrayValue> run_following(const std::string& ops,
+                                 const std::string& name,
+                                 const std::string& json,
+                                 std::uint16_t orientation = 1) {
+  LEAT_TRY(const auto outputs, compile_following(ops));
+  FollowedSample sample(json, orientation);
   RunNotes notes;
   for (const OutputField& field : outputs) {
     if (field.name != name) continue;
@@ -82,18 +84,18 @@ constexpr char kParse[] =
     "decode_image:field=image,parse_boxes:boxes:labels=labels";
 
 TEST(FollowProgramTest, BoxesAndTheirLabelsFollowThePicture) {
-  EXPECT_THAT(numbers<float>(run(kParse, "boxes", kTwo)),
+  EXPECT_THAT(numbers<float>(run_following(kParse, "boxes", kTwo)),
               ElementsAre(2, 4, 10, 12, 30, 0, 40, 10));
   const std::string cropped = std::string(kParse) + ",center_crop:20/20";
   // From 10 to 30: nothing of either is left.
-  EXPECT_THAT(numbers<float>(run(cropped, "boxes", kTwo)), IsEmpty());
+  EXPECT_THAT(numbers<float>(run_following(cropped, "boxes", kTwo)), IsEmpty());
   const std::string wider =
       std::string(kParse) + ",center_crop:20/32,resize:40/64";
-  EXPECT_THAT(numbers<float>(run(wider, "boxes", kTwo)),
+  EXPECT_THAT(numbers<float>(run_following(wider, "boxes", kTwo)),
               ElementsAre(0, 8, 12, 24, 52, 0, 64, 20));
-  EXPECT_THAT(numbers<std::int64_t>(run(wider, "labels", kTwo)),
+  EXPECT_THAT(numbers<std::int64_t>(run_following(wider, "labels", kTwo)),
               ElementsAre(7, 9));
-  EXPECT_EQ(run(wider, "boxes", kTwo)->spec,
+  EXPECT_EQ(run_following(wider, "boxes", kTwo)->spec,
             (TensorSpec{DType::kFloat32, {2, 4}}));
 }
 
@@ -101,13 +103,14 @@ TEST(FollowProgramTest, WhatIsTooSmallIsDroppedWithItsLabel) {
   const std::string ops =
       "decode_image:field=image,parse_boxes:boxes:labels=labels:"
       "min_visibility=0.7,center_crop:20/32";
-  EXPECT_THAT(numbers<std::int64_t>(run(ops, "labels", kTwo)), ElementsAre(7));
-  EXPECT_THAT(numbers<float>(run(ops, "boxes", kTwo)),
+  EXPECT_THAT(numbers<std::int64_t>(run_following(ops, "labels", kTwo)),
+              ElementsAre(7));
+  EXPECT_THAT(numbers<float>(run_following(ops, "boxes", kTwo)),
               ElementsAre(0, 4, 6, 12));
-  EXPECT_THAT(
-      numbers<float>(run("decode_image:field=image,parse_boxes", "boxes",
-                         "[[5, 5, 5.5, 9], [39.5, 0, 60, 9]]")),
-      IsEmpty());
+  EXPECT_THAT(numbers<float>(
+                  run_following("decode_image:field=image,parse_boxes", "boxes",
+                                "[[5, 5, 5.5, 9], [39.5, 0, 60, 9]]")),
+              IsEmpty());
 }
 
 TEST(FollowProgramTest, ABoxThatEndsBeforeItBeginsIsABadSample) {
@@ -115,7 +118,7 @@ TEST(FollowProgramTest, ABoxThatEndsBeforeItBeginsIsABadSample) {
   for (const auto& [op, says] :
        {std::pair("parse_boxes", "say format=\"xywh\""),
         std::pair("parse_boxes:format=xywh", "ends before it begins")}) {
-    const auto made = run(image + op, "boxes", "[[30, 20, -5, 6]]");
+    const auto made = run_following(image + op, "boxes", "[[30, 20, -5, 6]]");
     ASSERT_FALSE(made) << op;
     EXPECT_EQ(made.error().code(), ErrorCode::kCorrupt);
     EXPECT_THAT(made.error().message(), HasSubstr(says));
@@ -125,26 +128,28 @@ TEST(FollowProgramTest, ABoxThatEndsBeforeItBeginsIsABadSample) {
 
 TEST(FollowProgramTest, ReadsEveryFormat) {
   const std::string image = "decode_image:field=image,";
-  EXPECT_THAT(numbers<float>(run(image + "parse_boxes:format=xywh", "boxes",
-                                 "[[2, 4, 8, 6]]")),
+  EXPECT_THAT(numbers<float>(run_following(image + "parse_boxes:format=xywh",
+                                           "boxes", "[[2, 4, 8, 6]]")),
               ElementsAre(2, 4, 10, 10));
-  EXPECT_THAT(
-      numbers<float>(run(image + "parse_boxes:format=cxcywh:normalized=true",
-                         "boxes", "[[0.5, 0.5, 0.5, 0.5]]")),
-      ElementsAre(10, 5, 30, 15));
+  EXPECT_THAT(numbers<float>(run_following(
+                  image + "parse_boxes:format=cxcywh:normalized=true", "boxes",
+                  "[[0.5, 0.5, 0.5, 0.5]]")),
+              ElementsAre(10, 5, 30, 15));
 }
 
 TEST(FollowProgramTest, ATurnedPictureNeedsAWordOfTheUser) {
   const std::string boxes = ",parse_boxes:format=cxcywh:normalized=true";
   const char middle[] = "[[0.5, 0.5, 0.5, 0.5]]";
 
-  EXPECT_THAT(numbers<float>(run("decode_image:exif_orientation=true" + boxes,
-                                 "boxes", middle, 6)),
-              ElementsAre(5, 10, 15, 30));
-  EXPECT_THAT(numbers<float>(run("decode_image:exif_orientation=false" + boxes,
-                                 "boxes", middle, 6)),
-              ElementsAre(10, 5, 30, 15));
-  const auto unsaid = run("decode_image" + boxes, "boxes", middle, 6);
+  EXPECT_THAT(
+      numbers<float>(run_following("decode_image:exif_orientation=true" + boxes,
+                                   "boxes", middle, 6)),
+      ElementsAre(5, 10, 15, 30));
+  EXPECT_THAT(
+      numbers<float>(run_following(
+          "decode_image:exif_orientation=false" + boxes, "boxes", middle, 6)),
+      ElementsAre(10, 5, 30, 15));
+  const auto unsaid = run_following("decode_image" + boxes, "boxes", middle, 6);
   ASSERT_FALSE(unsaid);
   EXPECT_EQ(unsaid.error().code(), ErrorCode::kCorrupt);
   EXPECT_THAT(unsaid.error().message(),
@@ -155,15 +160,17 @@ TEST(FollowProgramTest, ATurnedPictureNeedsAWordOfTheUser) {
 TEST(FollowProgramTest, KeypointsStayAndSayWhetherTheyAreSeen) {
   const std::string ops =
       "decode_image:field=image,parse_keypoints,center_crop:20/20";
-  EXPECT_THAT(numbers<float>(run(ops, "keypoints", "[[2, 4], [20, 10]]")),
-              ElementsAre(-8, 4, 10, 10));
-  EXPECT_THAT(numbers<float>(run(ops, "keypoints", "[[2, 4, 2], [20, 10, 1]]")),
+  EXPECT_THAT(
+      numbers<float>(run_following(ops, "keypoints", "[[2, 4], [20, 10]]")),
+      ElementsAre(-8, 4, 10, 10));
+  EXPECT_THAT(numbers<float>(
+                  run_following(ops, "keypoints", "[[2, 4, 2], [20, 10, 1]]")),
               ElementsAre(-8, 4, 0, 10, 10, 1));
 }
 
 TEST(FollowProgramTest, WhatDoesNotFitIsABadSample) {
   const auto message = [](const char* json) {
-    const auto got = run(kParse, "boxes", json);
+    const auto got = run_following(kParse, "boxes", json);
     EXPECT_FALSE(got);
     EXPECT_EQ(got.error().code(), ErrorCode::kCorrupt);
     return got.error().message();
@@ -177,15 +184,16 @@ TEST(FollowProgramTest, WhatDoesNotFitIsABadSample) {
 }
 
 TEST(FollowProgramTest, WhatMovesThePictureMovesItsBoxes) {
-  EXPECT_THAT(error_of(std::string(kParse) + ",resize:8:field=image"),
+  EXPECT_THAT(following_error(std::string(kParse) + ",resize:8:field=image"),
               AllOf(HasSubstr("resize (op 2)"), HasSubstr("'boxes'")));
-  EXPECT_THAT(error_of("decode_image:field=image,resize:8,parse_boxes"),
+  EXPECT_THAT(following_error("decode_image:field=image,resize:8,parse_boxes"),
               HasSubstr("put parse_boxes before it"));
-  EXPECT_THAT(error_of(std::string(kParse) + ",random_crop:8:independent=true"),
-              HasSubstr("independent="));
-  EXPECT_THAT(error_of("parse_boxes:normalized=true:field=json"),
+  EXPECT_THAT(
+      following_error(std::string(kParse) + ",random_crop:8:independent=true"),
+      HasSubstr("independent="));
+  EXPECT_THAT(following_error("parse_boxes:normalized=true:field=json"),
               HasSubstr("needs the size"));
-  EXPECT_EQ(error_of(std::string(kParse) + ",random_crop:8,cast"), "");
+  EXPECT_EQ(following_error(std::string(kParse) + ",random_crop:8,cast"), "");
 }
 
 }  // namespace

@@ -18,13 +18,14 @@ std::uint64_t size_of(const Value& value) {
 }
 
 /// A function, or the ops behind it.
-using Step = std::variant<FunctionOp, std::shared_ptr<const PixelsProgram>>;
+using FunctionStep =
+    std::variant<FunctionOp, std::shared_ptr<const PixelsProgram>>;
 
 class FunctionProgram final : public ValueProgram {
  public:
   FunctionProgram(std::shared_ptr<const Program> program,
                   std::shared_ptr<const ValueProgram> value_program,
-                  FieldKind kind, std::vector<Step> steps,
+                  FieldKind kind, std::vector<FunctionStep> steps,
                   std::shared_ptr<SeenSizes> made,
                   const std::optional<OwnShapes>& shapes)
       : program_(std::move(program)),
@@ -80,7 +81,7 @@ class FunctionProgram final : public ValueProgram {
         value_before({.program = program_, .value_program = value_program_},
                      sample, random, scratch, notes));
     const TimePoint begin = SteadyClock().now();
-    for (const Step& step : steps_) {
+    for (const FunctionStep& step : steps_) {
       const FunctionInput input =
           value ? input_of(*value) : input_of(sample.encoded, kind_);
       LEAT_TRY(Value made,
@@ -99,9 +100,9 @@ class FunctionProgram final : public ValueProgram {
   }
 
  private:
-  static Result<Value> run_step(const Step& step, const FunctionInput& input,
-                                SampleView* sample, const SampleRandom& random,
-                                Scratch& scratch) {
+  static Result<Value> run_step(const FunctionStep& step,
+                                const FunctionInput& input, SampleView* sample,
+                                const SampleRandom& random, Scratch& scratch) {
     if (const auto* op = std::get_if<FunctionOp>(&step)) {
       return op->function->call(input, random);
     }
@@ -118,7 +119,7 @@ class FunctionProgram final : public ValueProgram {
   const std::shared_ptr<const Program> program_;
   const std::shared_ptr<const ValueProgram> value_program_;
   const FieldKind kind_;
-  const std::vector<Step> steps_;
+  const std::vector<FunctionStep> steps_;
   const std::shared_ptr<SeenSizes> made_;
   const std::optional<OwnShapes> shapes_;
 };
@@ -182,7 +183,7 @@ Result<FunctionPrograms> compile_functions(
     const std::vector<Op>& ops, const std::string& field,
     const std::shared_ptr<const Program>& rest_before,
     const std::optional<OwnShapes>& shapes) {
-  std::vector<Step> steps;
+  std::vector<FunctionStep> steps;
   for (std::size_t i = 0; i < ops.size();) {
     if (const auto* function = std::get_if<FunctionOp>(&ops[i].params)) {
       steps.emplace_back(*function);

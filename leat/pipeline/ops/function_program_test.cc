@@ -51,8 +51,8 @@ OpSpec same() {
 }
 
 /// Parsed ops, with a function for each "*".
-Result<OutputField> compile(const std::vector<std::string>& ops,
-                            const OpSpec& each) {
+Result<OutputField> compile_function(const std::vector<std::string>& ops,
+                                     const OpSpec& each) {
   std::vector<OpSpec> specs;
   for (const std::string& op : ops) {
     if (op == "*") {
@@ -66,9 +66,9 @@ Result<OutputField> compile(const std::vector<std::string>& ops,
   return std::move(outputs[0]);
 }
 
-Result<Value> run(const std::vector<std::string>& ops, const OpSpec& each,
-                  const std::string& encoded) {
-  LEAT_TRY(const OutputField field, compile(ops, each));
+Result<Value> run_function(const std::vector<std::string>& ops,
+                           const OpSpec& each, const std::string& encoded) {
+  LEAT_TRY(const OutputField field, compile_function(ops, each));
   const ScratchRef scratch = make_scratch();
   RunNotes notes;
   const SampleRandom random{.seed = 3, .epoch = 1, .sample = {7}};
@@ -84,7 +84,7 @@ Result<Value> run(const std::vector<std::string>& ops, const OpSpec& each,
 
 std::string png() { return testing::encode_png(testing::picture(37, 23, 3)); }
 
-std::string error_of(const Result<Value>& value) {
+std::string function_error(const Result<Value>& value) {
   return value ? "" : value.error().message();
 }
 
@@ -105,8 +105,8 @@ TEST(FunctionProgramTest, OpsBehindAFunctionSeeThePixelsThatItGave) {
     for (const std::string behind :
          {"resize:8/9", "center_crop:11", "random_resized_crop:8", "pad:5",
           "normalize:imagenet", "random_crop:9,normalize:imagenet"}) {
-      expect_equal(run({decode, "*", behind}, same(), png()),
-                   run({decode, nothing, behind}, same(), png()));
+      expect_equal(run_function({decode, "*", behind}, same(), png()),
+                   run_function({decode, nothing, behind}, same(), png()));
     }
   }
 }
@@ -128,10 +128,12 @@ TEST(FunctionProgramTest, WhatIsNoImageOfTheLayoutIsRefused) {
                                {DType::kUint8, {0, 4, 3}},
                                {DType::kUint8, {70'000, 1, 3}},
                                {DType::kUint8, {1, 4, 4, 3}}}) {
-    EXPECT_THAT(error_of(run(ops, gives(wrong), png())),
+    EXPECT_THAT(function_error(run_function(ops, gives(wrong), png())),
                 AllOf(HasSubstr("a function gave"), HasSubstr("HWC")));
   }
-  EXPECT_EQ(error_of(run(ops, gives({DType::kUint8, {1, 1, 3}}), png())), "");
+  EXPECT_EQ(function_error(
+                run_function(ops, gives({DType::kUint8, {1, 1, 3}}), png())),
+            "");
 }
 
 TEST(FunctionProgramTest, AFunctionGetsTheBytesIfNothingCameBefore) {
@@ -140,7 +142,7 @@ TEST(FunctionProgramTest, AFunctionGetsTheBytesIfNothingCameBefore) {
     return Result<Value>(std::to_string(input.bytes.size()));
   });
 
-  const Result<Value> value = run({"*"}, counts, "12345");
+  const Result<Value> value = run_function({"*"}, counts, "12345");
 
   ASSERT_TRUE(value) << value.error().message();
   EXPECT_EQ(std::get<std::string>(*value), "5");
@@ -180,13 +182,15 @@ TEST(FunctionProgramTest, ItsErrorIsPassedOn) {
     return Error(ErrorCode::kInvalidArgument, "no");
   });
 
-  EXPECT_EQ(error_of(run({"decode_image", "*"}, fails, png())), "no");
+  EXPECT_EQ(function_error(run_function({"decode_image", "*"}, fails, png())),
+            "no");
 }
 
 TEST(FunctionProgramTest, TheCommandLineHasNoFunctions) {
-  const Result<Value> value = run({"decode_image", "python"}, same(), png());
+  const Result<Value> value =
+      run_function({"decode_image", "python"}, same(), png());
 
-  EXPECT_THAT(error_of(value), HasSubstr("only be given in a program"));
+  EXPECT_THAT(function_error(value), HasSubstr("only be given in a program"));
 }
 
 }  // namespace

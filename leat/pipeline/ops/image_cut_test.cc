@@ -59,8 +59,8 @@ std::optional<Buffer> record_of(const OutputField& field,
   return record;
 }
 
-Buffer run(const Program& program, std::span<const std::byte> input,
-           const SampleRandom& random) {
+Buffer run_cut(const Program& program, std::span<const std::byte> input,
+               const SampleRandom& random) {
   const ScratchRef scratch = make_scratch();
   const auto spec = program.output_for(input);
   EXPECT_TRUE(spec) << spec.error().message();
@@ -117,9 +117,10 @@ TEST(ImageCutTest, TheRestOfARecordIsTheWholeOfTheBytes) {
       for (std::uint64_t epoch = 0; epoch < 12; ++epoch) {
         const SampleRandom random{.seed = 3, .epoch = epoch, .sample = {17}};
         EXPECT_EQ(
+            as_text(run_cut(*field.program, as_bytes(encoded.bytes), random)
+                        .span()),
             as_text(
-                run(*field.program, as_bytes(encoded.bytes), random).span()),
-            as_text(run(*field.cut_chain->rest, record->span(), random).span()))
+                run_cut(*field.cut_chain->rest, record->span(), random).span()))
             << ops << ", " << encoded.name << ", epoch " << epoch;
       }
     }

@@ -20,7 +20,7 @@ namespace {
 
 using PixelsRef = std::shared_ptr<const PixelsProgram>;
 
-struct Step {
+struct JointStep {
   std::size_t op_index = 0;         ///< The index of its first op.
   std::vector<std::size_t> chains;  ///< In the order of a function's fields.
   std::variant<FunctionOp, PixelsRef> what;
@@ -28,7 +28,7 @@ struct Step {
 
 class JointProgram {
  public:
-  JointProgram(std::vector<JointChain> chains, std::vector<Step> steps)
+  JointProgram(std::vector<JointChain> chains, std::vector<JointStep> steps)
       : chains_(std::move(chains)),
         steps_(std::move(steps)),
         most_made_(chains_.size()) {}
@@ -59,7 +59,7 @@ class JointProgram {
     if (before.value_program != nullptr) {
       joining = before.value_program->joining();
     }
-    for (const Step& step : steps_) {
+    for (const JointStep& step : steps_) {
       if (std::ranges::find(step.chains, chain) == step.chains.end()) continue;
       const auto* function = std::get_if<FunctionOp>(&step.what);
       if (function != nullptr && function->filters) continue;
@@ -88,7 +88,7 @@ class JointProgram {
       values.push_back(std::move(value));
     }
     const TimePoint begin = SteadyClock().now();
-    for (const Step& step : steps_) {
+    for (const JointStep& step : steps_) {
       LEAT_TRY_VOID(run_step(step, values, sample, random, scratch));
     }
     notes.transform += SteadyClock().now() - begin;
@@ -109,7 +109,7 @@ class JointProgram {
                     chains_[chain].kind);
   }
 
-  Result<void> run_step(const Step& step,
+  Result<void> run_step(const JointStep& step,
                         std::vector<std::optional<Value>>& values,
                         SampleView& sample, const SampleRandom& random,
                         Scratch& scratch) const {
@@ -157,7 +157,7 @@ class JointProgram {
   }
 
   const std::vector<JointChain> chains_;
-  const std::vector<Step> steps_;
+  const std::vector<JointStep> steps_;
   mutable std::vector<std::atomic<std::uint64_t>> most_made_;
 };
 
@@ -200,7 +200,7 @@ class PartProgram final : public ValueProgram {
 
 /// Adds the steps of one chain; a function of several fields is there once.
 Result<void> add_steps(const JointChain& chain, std::size_t place,
-                       std::vector<Step>& steps) {
+                       std::vector<JointStep>& steps) {
   for (std::size_t i = 0; i < chain.ops.size();) {
     const Op& op = chain.ops[i];
     const auto* function = std::get_if<FunctionOp>(&op.params);
@@ -222,7 +222,7 @@ Result<void> add_steps(const JointChain& chain, std::size_t place,
       steps.push_back({op.index, {place}, *function});
       continue;
     }
-    auto joint = std::ranges::find(steps, op.index, &Step::op_index);
+    auto joint = std::ranges::find(steps, op.index, &JointStep::op_index);
     if (joint == steps.end()) {
       steps.push_back({op.index,
                        std::vector<std::size_t>(function->fields.size()),
@@ -241,11 +241,11 @@ Result<void> add_steps(const JointChain& chain, std::size_t place,
 
 Result<std::vector<std::shared_ptr<const ValueProgram>>> compile_joint(
     std::vector<JointChain> chains) {
-  std::vector<Step> steps;
+  std::vector<JointStep> steps;
   for (std::size_t i = 0; i < chains.size(); ++i) {
     LEAT_TRY_VOID(add_steps(chains[i], i, steps));
   }
-  std::ranges::stable_sort(steps, {}, &Step::op_index);
+  std::ranges::stable_sort(steps, {}, &JointStep::op_index);
   const std::size_t count = chains.size();
   const auto whole =
       std::make_shared<const JointProgram>(std::move(chains), std::move(steps));

@@ -19,9 +19,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const std::vector<FieldSpec> kFields = {{"image", FieldKind::kBytes},
-                                        {"mask", FieldKind::kBytes},
-                                        {"txt", FieldKind::kBytes}};
+const std::vector<FieldSpec> kJointFields = {{"image", FieldKind::kBytes},
+                                             {"mask", FieldKind::kBytes},
+                                             {"txt", FieldKind::kBytes}};
 
 /// Exchanges what it gets.
 class Swap final : public UserFunction {
@@ -48,7 +48,7 @@ class Swap final : public UserFunction {
   mutable std::atomic<int> calls = 0;
 };
 
-class Sample final : public SampleView {
+class JointSample final : public SampleView {
  public:
   std::span<const std::byte> bytes_of(std::size_t column) const override {
     return as_bytes(columns[column]);
@@ -75,7 +75,7 @@ class JointProgramTest : public ::testing::Test {
       LEAT_TRY(const auto parsed, parse_ops(op));
       specs.insert(specs.end(), parsed.begin(), parsed.end());
     }
-    return compile_ops(specs, kFields);
+    return compile_ops(specs, kJointFields);
   }
 
   Result<Value> run(const OutputField& field) {
@@ -86,7 +86,7 @@ class JointProgramTest : public ::testing::Test {
   }
 
   const std::shared_ptr<Swap> swap_ = std::make_shared<Swap>();
-  Sample sample_;
+  JointSample sample_;
 };
 
 TensorSpec spec_of(const Result<Value>& value) {

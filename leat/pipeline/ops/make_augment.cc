@@ -7,7 +7,7 @@
 namespace leat {
 namespace {
 
-constexpr double kMostFactor = 1000;
+constexpr double kMostStrength = 1000;
 constexpr std::uint32_t kMostKernel = 1023;
 constexpr std::uint64_t kMostBins = 10'000;
 constexpr std::uint64_t kMostChanges = 64;
@@ -111,7 +111,7 @@ OpParams random_autocontrast(ParamReader& params) {
 
 OpParams random_adjust_sharpness(ParamReader& params) {
   return colour_op(params, ColourKind::kSharpness,
-                   params.number("sharpness_factor", 0, kMostFactor));
+                   params.number("sharpness_factor", 0, kMostStrength));
 }
 
 OpParams random_invert(ParamReader& params) {
@@ -181,7 +181,7 @@ OpParams aug_mix(ParamReader& params) {
   op.severity = count_in(params, "severity", 1, 10);
   op.mixture_width = count_in(params, "mixture_width", 1, kMostChanges);
   op.chain_depth = params.whole_numbers("chain_depth", kMostChanges, {1})[0];
-  op.alpha = params.number("alpha", 1e-3, kMostFactor);
+  op.alpha = params.number("alpha", 1e-3, kMostStrength);
   op.all_ops = params.flag("all_ops");
   op.style = style_in(params);
   return op;
@@ -201,9 +201,9 @@ OpParams ten_crop(ParamReader& params) {
                      params.flag("vertical_flip")};
 }
 
-using MakeParams = OpParams (*)(ParamReader&);
+using MakeAugment = OpParams (*)(ParamReader&);
 
-constexpr Choice<MakeParams> kMakers[] = {
+constexpr Choice<MakeAugment> kAugmentMakers[] = {
     {"random_vertical_flip", random_vertical_flip},
     {"grayscale", grayscale},
     {"random_grayscale", random_grayscale},
@@ -229,7 +229,7 @@ constexpr Choice<MakeParams> kMakers[] = {
 
 std::optional<OpParams> make_augment_params(std::string_view name,
                                             ParamReader& params) {
-  for (const auto& [known, make] : kMakers) {
+  for (const auto& [known, make] : kAugmentMakers) {
     if (known == name) return make(params);
   }
   return std::nullopt;

@@ -11,8 +11,8 @@
 namespace leat {
 namespace {
 
-Geometry plan(const std::string& ops, PixelSize image,
-              std::uint64_t sample = 0) {
+Geometry plan_of(const std::string& ops, PixelSize image,
+                 std::uint64_t sample = 0) {
   std::vector<Op> made;
   const auto specs = parse_ops(ops);
   EXPECT_TRUE(specs) << ops;
@@ -30,20 +30,22 @@ void expect_box(const MovedBox& got, const Box& box, double visible) {
 
 TEST(MovedTest, ABoxGoesWhereItsPixelsGo) {
   const Box box{10, 20, 30, 30};
-  expect_box(moved(plan("resize:80/50", {100, 40}), box), {5, 40, 15, 60}, 1);
-  expect_box(moved(plan("pad:1/2/3/4", {100, 40}), box), {11, 22, 31, 32}, 1);
-  expect_box(moved(plan("random_horizontal_flip:1", {100, 40}), box),
+  expect_box(moved(plan_of("resize:80/50", {100, 40}), box), {5, 40, 15, 60},
+             1);
+  expect_box(moved(plan_of("pad:1/2/3/4", {100, 40}), box), {11, 22, 31, 32},
+             1);
+  expect_box(moved(plan_of("random_horizontal_flip:1", {100, 40}), box),
              {70, 20, 90, 30}, 1);
   expect_box(
-      moved(plan("random_horizontal_flip:1,pad:1/2/3/4", {100, 40}), box),
+      moved(plan_of("random_horizontal_flip:1,pad:1/2/3/4", {100, 40}), box),
       {71, 22, 91, 32}, 1);
   // From 30 to 70, from 10 to 30.
-  expect_box(moved(plan("center_crop:20/40", {100, 40}), {20, 20, 40, 40}),
+  expect_box(moved(plan_of("center_crop:20/40", {100, 40}), {20, 20, 40, 40}),
              {0, 10, 10, 20}, 0.25);
 }
 
 TEST(MovedTest, WhatACropCutOffDoesNotComeBack) {
-  const Geometry geometry = plan("center_crop:20/40,pad:10", {100, 40});
+  const Geometry geometry = plan_of("center_crop:20/40,pad:10", {100, 40});
   expect_box(moved(geometry, Box{20, 20, 40, 40}), {10, 20, 20, 30}, 0.25);
   EXPECT_FALSE(moved(geometry, Point{20, 20}).is_visible);
   EXPECT_TRUE(moved(geometry, Point{30, 20}).is_visible);
@@ -51,7 +53,7 @@ TEST(MovedTest, WhatACropCutOffDoesNotComeBack) {
 
 TEST(MovedTest, ABoxOutsideHasNoArea) {
   const MovedBox got =
-      moved(plan("center_crop:20/40", {100, 40}), Box{80, 0, 90, 5});
+      moved(plan_of("center_crop:20/40", {100, 40}), Box{80, 0, 90, 5});
   EXPECT_EQ(got.visible, 0);
   EXPECT_EQ(got.box.area(), 0);
 }
@@ -62,7 +64,7 @@ TEST(MovedTest, TheWholePictureStaysTheWholeOrLess) {
       "random_crop:20/15,random_horizontal_flip,resize:9/11";
   for (std::uint64_t sample = 0; sample < 200; ++sample) {
     const PixelSize image{64, 48};
-    const Geometry geometry = plan(ops, image, sample);
+    const Geometry geometry = plan_of(ops, image, sample);
     const MovedBox whole = moved(geometry, Box{0, 0, 64, 48});
     EXPECT_GE(whole.box.left, 0);
     EXPECT_LE(whole.box.right, geometry.last.width);

@@ -18,6 +18,10 @@ enum class OpKind : std::uint8_t {
 
 OpKind kind_of(const Op& op);
 
+inline bool is_function(const Op& op) {
+  return kind_of(op) == OpKind::kFunction;
+}
+
 inline bool moves_pixels(const Op& op) {
   return kind_of(op) == OpKind::kGeometry ||
          kind_of(op) == OpKind::kRandomGeometry;

@@ -56,7 +56,7 @@ struct Lanczos {
   }
 };
 
-std::int32_t to_fixed(double weight) {
+std::int32_t fixed_weight(double weight) {
   const double scaled = weight * (1 << kWeightBits);
   return static_cast<std::int32_t>(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
 }
@@ -169,7 +169,7 @@ void AxisWeights::add(std::uint32_t first, const double* weights,
   quads_.resize(quads_.size() + (count + kTapsPerQuad - 1) / kTapsPerQuad);
   WeightQuad* quads = quads_.data() + targets_.back().quads;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const std::int32_t fixed = to_fixed(weights[i]);
+    const std::int32_t fixed = fixed_weight(weights[i]);
     WeightQuad& quad = quads[i / kTapsPerQuad];
     // The high half rounds down, so the low half is never negative.
     quad.high[i % kTapsPerQuad] = static_cast<std::int16_t>(fixed >> kLowBits);

@@ -18,12 +18,12 @@
 namespace leat {
 namespace {
 
-struct Kept {
+struct BeladyEntry {
   std::uint64_t bytes = 0;
   std::uint32_t sample = 0;
   std::uint32_t place = 0;  // In the heap.
 };
-using Table = HeldTable<Kept>;
+using BeladyTable = HeldTable<BeladyEntry>;
 
 class BeladyPolicy final : public CachePolicy {
  public:
@@ -37,7 +37,7 @@ class BeladyPolicy final : public CachePolicy {
   void used(SampleId sample, AccessTime now, AccessTime next_use,
             std::vector<SampleId>& drop) override {
     const std::uint32_t slot = table_.find(sample);
-    LEAT_CHECK(slot != Table::kNone);
+    LEAT_CHECK(slot != BeladyTable::kNone);
     if (!is_seen(now, next_use)) {
       drop.push_back(sample);
       return lost(sample);
@@ -66,7 +66,7 @@ class BeladyPolicy final : public CachePolicy {
 
   void lost(SampleId sample) override {
     const std::uint32_t slot = table_.find(sample);
-    if (slot == Table::kNone) return;
+    if (slot == BeladyTable::kNone) return;
     occupancy_.remove(table_[slot].bytes);
     const std::size_t place = table_[slot].place;
     table_.remove(sample);
@@ -85,7 +85,7 @@ class BeladyPolicy final : public CachePolicy {
   }
 
   bool holds(SampleId sample) const override {
-    return table_.find(sample) != Table::kNone;
+    return table_.find(sample) != BeladyTable::kNone;
   }
   std::uint64_t held_bytes() const override { return occupancy_.bytes(); }
   std::uint64_t held_items() const override { return occupancy_.items(); }
@@ -114,7 +114,7 @@ class BeladyPolicy final : public CachePolicy {
   /// place of the furthest, which is half of dropping and adding.
   void admit_for_furthest(SampleId sample, std::uint64_t bytes,
                           AccessTime next_use, std::vector<SampleId>& drop) {
-    const Kept furthest = table_[heap_.front().slot];
+    const BeladyEntry furthest = table_[heap_.front().slot];
     drop.push_back({furthest.sample});
     occupancy_.remove(furthest.bytes);
     table_.remove({furthest.sample});
@@ -133,7 +133,7 @@ class BeladyPolicy final : public CachePolicy {
     undo_.clear();
     while (!occupancy_.has_room(bytes) && !heap_.empty() &&
            heap_.front().next_use > next_use) {
-      const Kept& furthest = table_[heap_.front().slot];
+      const BeladyEntry& furthest = table_[heap_.front().slot];
       undo_.push_back(
           {{furthest.sample}, furthest.bytes, heap_.front().next_use});
       lost({furthest.sample});
@@ -201,7 +201,7 @@ class BeladyPolicy final : public CachePolicy {
 
   const AccessTime window_;
   Occupancy occupancy_;
-  Table table_;
+  BeladyTable table_;
   std::vector<Entry> heap_;  // No child is later than its parent.
   std::vector<Undo> undo_;   // The changes of the running make_room().
 };

@@ -15,11 +15,11 @@
 namespace leat {
 namespace {
 
-struct Kept {
+struct NeverEvictEntry {
   std::uint64_t bytes = 0;
   std::uint64_t turn = 0;  // Counts admissions.
 };
-using Table = HeldTable<Kept>;
+using NeverEvictTable = HeldTable<NeverEvictEntry>;
 
 class NeverEvictPolicy final : public CachePolicy {
  public:
@@ -44,7 +44,7 @@ class NeverEvictPolicy final : public CachePolicy {
 
   void lost(SampleId sample) override {
     const std::uint32_t slot = table_.find(sample);
-    if (slot == Table::kNone) return;
+    if (slot == NeverEvictTable::kNone) return;
     occupancy_.remove(table_[slot].bytes);
     table_.remove(sample);
   }
@@ -56,7 +56,8 @@ class NeverEvictPolicy final : public CachePolicy {
     std::vector<std::pair<std::uint64_t, SampleId>> by_turn;
     for (SampleId id{0}; id.value < table_.end(); ++id.value) {
       const std::uint32_t slot = table_.find(id);
-      if (slot != Table::kNone) by_turn.emplace_back(table_[slot].turn, id);
+      if (slot != NeverEvictTable::kNone)
+        by_turn.emplace_back(table_[slot].turn, id);
     }
     std::ranges::sort(by_turn, std::greater(),
                       &decltype(by_turn)::value_type::first);
@@ -68,7 +69,7 @@ class NeverEvictPolicy final : public CachePolicy {
   }
 
   bool holds(SampleId sample) const override {
-    return table_.find(sample) != Table::kNone;
+    return table_.find(sample) != NeverEvictTable::kNone;
   }
   std::uint64_t held_bytes() const override { return occupancy_.bytes(); }
   std::uint64_t held_items() const override { return occupancy_.items(); }
@@ -76,7 +77,7 @@ class NeverEvictPolicy final : public CachePolicy {
  private:
   const std::function<bool(SampleId)> planned_;
   Occupancy occupancy_;
-  Table table_;
+  NeverEvictTable table_;
   std::uint64_t turns_ = 0;
 };
 

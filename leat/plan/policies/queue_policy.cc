@@ -18,7 +18,7 @@ struct Queued {
   std::uint32_t before = 0;
   std::uint32_t after = 0;
 };
-using Table = HeldTable<Queued>;
+using QueueTable = HeldTable<Queued>;
 
 class QueuePolicy final : public CachePolicy {
  public:
@@ -30,7 +30,7 @@ class QueuePolicy final : public CachePolicy {
   void used(SampleId sample, AccessTime, AccessTime,
             std::vector<SampleId>&) override {
     const std::uint32_t slot = table_.find(sample);
-    LEAT_CHECK(slot != Table::kNone);
+    LEAT_CHECK(slot != QueueTable::kNone);
     if (on_use_ == OnUse::kStay) return;
     unlink(slot);
     link_at_back(slot);
@@ -47,7 +47,7 @@ class QueuePolicy final : public CachePolicy {
 
   void lost(SampleId sample) override {
     const std::uint32_t slot = table_.find(sample);
-    if (slot == Table::kNone) return;
+    if (slot == QueueTable::kNone) return;
     unlink(slot);
     occupancy_.remove(table_[slot].bytes);
     table_.remove(sample);
@@ -60,7 +60,7 @@ class QueuePolicy final : public CachePolicy {
   }
 
   bool holds(SampleId sample) const override {
-    return table_.find(sample) != Table::kNone;
+    return table_.find(sample) != QueueTable::kNone;
   }
   std::uint64_t held_bytes() const override { return occupancy_.bytes(); }
   std::uint64_t held_items() const override { return occupancy_.items(); }
@@ -73,24 +73,24 @@ class QueuePolicy final : public CachePolicy {
 
   void unlink(std::uint32_t slot) {
     const Queued& item = table_[slot];
-    (item.before == Table::kNone ? front_ : table_[item.before].after) =
+    (item.before == QueueTable::kNone ? front_ : table_[item.before].after) =
         item.after;
-    (item.after == Table::kNone ? back_ : table_[item.after].before) =
+    (item.after == QueueTable::kNone ? back_ : table_[item.after].before) =
         item.before;
   }
 
   void link_at_back(std::uint32_t slot) {
     table_[slot].before = back_;
-    table_[slot].after = Table::kNone;
-    (back_ == Table::kNone ? front_ : table_[back_].after) = slot;
+    table_[slot].after = QueueTable::kNone;
+    (back_ == QueueTable::kNone ? front_ : table_[back_].after) = slot;
     back_ = slot;
   }
 
   const OnUse on_use_;
   Occupancy occupancy_;
-  Table table_;
-  std::uint32_t front_ = Table::kNone;  // Dropped next.
-  std::uint32_t back_ = Table::kNone;
+  QueueTable table_;
+  std::uint32_t front_ = QueueTable::kNone;  // Dropped next.
+  std::uint32_t back_ = QueueTable::kNone;
 };
 
 template <OnUse on_use>

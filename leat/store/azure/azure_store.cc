@@ -21,7 +21,6 @@
 namespace leat {
 namespace {
 
-constexpr std::size_t kMostErrorBytes = 64 << 10;
 constexpr std::size_t kMostListBytes = 16 << 20;
 constexpr std::string_view kVersion = "x-ms-version: 2021-08-06";
 /// Azure takes signatures of 15 minutes around its own time.
@@ -97,7 +96,7 @@ HttpRequest AzureStore::request_for(std::string method,
     append_uri_encoded(request.url, key, Slash::kKeep);
   }
   request.headers.emplace_back(kVersion);
-  request.most_body_bytes = kMostErrorBytes;
+  request.most_body_bytes = kMostAzureErrorBytes;
   return request;
 }
 

@@ -22,7 +22,6 @@ namespace {
 // A full page has 5,000 blobs of some thirty tags each; this bounds the memory
 // that the tree takes.
 constexpr std::ptrdiff_t kMostTags = 500'000;
-constexpr std::size_t kMostErrorBytes = 64 << 10;
 
 Error bad_list(std::string_view why) {
   return corrupt(
@@ -139,7 +138,7 @@ std::string azure_error_code(const HttpReply& reply) {
   if (const auto code = reply.header("x-ms-error-code"); !code.empty()) {
     return shown_text(code);
   }
-  if (reply.body.size() > kMostErrorBytes) return {};
+  if (reply.body.size() > kMostAzureErrorBytes) return {};
   pugi::xml_document document;
   if (!document.load_buffer(reply.body.data(), reply.body.size(),
                             pugi::parse_default, pugi::encoding_utf8)) {

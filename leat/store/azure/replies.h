@@ -1,5 +1,6 @@
 // The answers of Azure Blob Storage, which are hostile bytes.
 #pragma once
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,9 @@
 #include "leat/store/store.h"
 
 namespace leat {
+
+/// A longer refusal is not read.
+inline constexpr std::size_t kMostAzureErrorBytes = 64 << 10;
 
 /// Reads a page of List Blobs: bounded and checked. Folders of accounts with a
 /// hierarchical namespace are left out.

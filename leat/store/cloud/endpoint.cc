@@ -5,16 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "leat/base/errors.h"
+
 namespace leat {
-namespace {
-
-template <class... Args>
-Error invalid(fmt::format_string<Args...> format, Args&&... args) {
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format(format, std::forward<Args>(args)...));
-}
-
-}  // namespace
 
 bool consists_of(std::string_view text, std::string_view others) {
   return std::all_of(text.begin(), text.end(), [&](char c) {

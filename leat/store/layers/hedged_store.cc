@@ -18,10 +18,10 @@ constexpr std::size_t kMostHedgedBytes = 1 << 20;
 
 // The duplicates that a read allows. Some are saved up for a bad moment.
 constexpr double kAllowed = 0.02;
-constexpr double kMostSaved = 16;
+constexpr double kMostSavedReads = 16;
 
 // Reads that nobody waits for yet leave so many to those that are waited for.
-constexpr double kLeftByOthers = kMostSaved / 2;
+constexpr double kLeftByOthers = kMostSavedReads / 2;
 // One after the other, of one read.
 constexpr int kMostSeconds = 2;
 
@@ -128,7 +128,7 @@ void HedgedStore::read(ReadRequest request, std::stop_token stop,
   {
     const MutexLock lock(mutex_);
     flight->place = flights_.insert(flights_.end(), flight);
-    allowed_ = std::min(allowed_ + kAllowed, kMostSaved);
+    allowed_ = std::min(allowed_ + kAllowed, kMostSavedReads);
     flight->is_of_the_first = ++sent_ <= kFirstReads;
     look_again();
   }

@@ -11,7 +11,7 @@ namespace leat {
 namespace {
 
 constexpr std::size_t kSpareOf = 16;
-constexpr Nanoseconds kMostSaved = std::chrono::milliseconds(100);
+constexpr Nanoseconds kMostSavedTime = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -28,7 +28,7 @@ void LimitedStore::Window::passed(const ReadRequest& request, TimePoint now) {
   if (!bytes_per_second) return;
   const double seconds = static_cast<double>(request.into.size()) /
                          static_cast<double>(*bytes_per_second);
-  paid_until = std::max(paid_until, now - kMostSaved) +
+  paid_until = std::max(paid_until, now - kMostSavedTime) +
                from_seconds(std::min(seconds, 3600.0));
 }
 

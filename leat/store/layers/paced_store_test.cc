@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-class InstantStore : public FakeStore {
+class PromptStore : public FakeStore {
  public:
   void read(ReadRequest, std::stop_token, ReadDone done) override { done({}); }
 };
@@ -36,7 +36,7 @@ class HearingObserver final : public ReadObserver {
 class PacedStoreTest : public ::testing::Test {
  protected:
   PacedStoreTest() {
-    auto held = std::make_unique<HeldStore>(std::make_unique<InstantStore>());
+    auto held = std::make_unique<HeldStore>(std::make_unique<PromptStore>());
     held_ = held.get();
     store_ = std::make_unique<PacedStore>(std::move(held), &metrics_,
                                           std::make_shared<RequestPace>());

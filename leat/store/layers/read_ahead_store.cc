@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kNoObject = ~std::size_t{0};
 /// Between two looks at whether others wait.
-constexpr std::chrono::milliseconds kLook{50};
+constexpr std::chrono::milliseconds kLookAgain{50};
 
 }  // namespace
 
@@ -164,7 +164,7 @@ Result<void> ReadAheadStore::scan_within_chunk(ChunkId id, AheadPlace from,
              ((hurries_ || is_awaited) && !has_memory()) ||
              chunk_size(id.object) > options_.most_bytes;
     };
-    while (!changed_.wait_for(lock, stop, kLook, is_decided)) {
+    while (!changed_.wait_for(lock, stop, kLookAgain, is_decided)) {
       if (stop.stop_requested()) {
         return Error(ErrorCode::kCancelled, "the scan was ended");
       }

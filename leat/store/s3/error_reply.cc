@@ -12,8 +12,6 @@
 namespace leat {
 namespace {
 
-constexpr std::size_t kMostErrorBytes = 64 << 10;
-
 struct Meaning {
   std::string_view code;  ///< S3's; a '*' at its end stands for anything.
   ErrorCode error;
@@ -152,7 +150,7 @@ std::string remedy(const HttpReply& reply, const S3ErrorReply& said,
 
 std::optional<S3ErrorReply> parse_s3_error(
     std::string_view body, std::span<const std::string> secrets) {
-  if (body.size() > kMostErrorBytes) return std::nullopt;
+  if (body.size() > kMostS3ErrorBytes) return std::nullopt;
   pugi::xml_document document;
   if (!document.load_buffer(body.data(), body.size(), pugi::parse_default,
                             pugi::encoding_utf8)) {

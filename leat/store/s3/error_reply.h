@@ -1,5 +1,6 @@
 // The meaning of S3's errors.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -10,6 +11,9 @@
 #include "leat/store/http/http_client.h"
 
 namespace leat {
+
+/// A longer reply is not read.
+inline constexpr std::size_t kMostS3ErrorBytes = 64 << 10;
 
 /// The <Error> of a reply, made fit for display: short, without control
 /// characters and our secrets. Missing parts are empty.

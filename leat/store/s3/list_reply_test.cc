@@ -59,7 +59,7 @@ TEST(ParseListReplyTest, RefusesWhatIsNoListing) {
 
     ASSERT_FALSE(page) << row.says;
     EXPECT_EQ(page.error().code(), ErrorCode::kCorrupt);
-    EXPECT_THAT(page.error().message(), testing::HasSubstr(row.says));
+    EXPECT_THAT(page.error().message(), ::testing::HasSubstr(row.says));
   }
 }
 
@@ -77,7 +77,7 @@ TEST(ParseListReplyTest, PutsInOrderWhatCameInNone) {
   EXPECT_FALSE(unsorted->is_sorted);
   EXPECT_EQ(unsorted->objects.at(0).key, "a");
   EXPECT_EQ(unsorted->objects.at(1).key, "b");
-  EXPECT_THAT(unsorted->common_prefixes, testing::ElementsAre("c/", "d/"));
+  EXPECT_THAT(unsorted->common_prefixes, ::testing::ElementsAre("c/", "d/"));
   EXPECT_TRUE(sorted->is_sorted);
 }
 

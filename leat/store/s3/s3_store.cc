@@ -27,7 +27,6 @@
 namespace leat {
 namespace {
 
-constexpr std::size_t kMostErrorBytes = 64 << 10;
 constexpr std::size_t kMostListBytes = 8 << 20;
 
 /// Pages that hold nothing and say that there is more: some services send a few
@@ -139,7 +138,7 @@ void S3Store::send_read(ReadRequest request, CredentialsRef who,
   }
   RequestMaker::Made made = maker_.make(std::move(wanted), std::move(who));
   made.http.into = request.into;
-  made.http.most_body_bytes = kMostErrorBytes;
+  made.http.most_body_bytes = kMostS3ErrorBytes;
   made.http.attempt = request.attempt;
   made.http.takes_misfits = true;
   http_->send(std::move(made.http), std::move(stop),
@@ -155,7 +154,7 @@ void S3Store::send_read(ReadRequest request, CredentialsRef who,
 bool is_error_as_success(HttpReply& reply, std::span<const std::byte> into) {
   if (reply.status != 200 || !reply.header("etag").empty()) return false;
   const std::string_view body = reply.misfit ? reply.body : as_text(into);
-  if (body.size() > kMostErrorBytes || !body.starts_with('<') ||
+  if (body.size() > kMostS3ErrorBytes || !body.starts_with('<') ||
       !parse_s3_error(body)) {
     return false;
   }
@@ -234,7 +233,7 @@ Result<HttpReply> S3Store::ask(RequestMaker::Wanted wanted, std::string doing,
   Result<HttpReply> reply = http_->send_and_wait(std::move(made.http), stop);
   if (!reply) return std::move(reply).error().while_doing(doing);
   const bool is_error =
-      !is_success(reply->status) || (reply->body.size() <= kMostErrorBytes &&
+      !is_success(reply->status) || (reply->body.size() <= kMostS3ErrorBytes &&
                                      parse_s3_error(reply->body).has_value());
   if (is_error) return error_of(*reply, made.with, std::move(doing));
   return reply;
@@ -292,13 +291,14 @@ Result<ObjectInfo> S3Store::write(std::string_view key,
   if (key.empty()) {
     return invalid("an object needs a key");
   }
-  LEAT_TRY(const HttpReply reply,
-           ask({.method = "PUT",
-                .key = key,
-                .query = {},
-                .headers = {"Content-Type: application/octet-stream"},
-                .body = bytes},
-               fmt::format("writing {}", url_of(key)), kMostErrorBytes, stop));
+  LEAT_TRY(
+      const HttpReply reply,
+      ask({.method = "PUT",
+           .key = key,
+           .query = {},
+           .headers = {"Content-Type: application/octet-stream"},
+           .body = bytes},
+          fmt::format("writing {}", url_of(key)), kMostS3ErrorBytes, stop));
   return ObjectInfo{.key = std::string(key),
                     .size_bytes = bytes.size(),
                     .etag = std::string(reply.header("etag"))};
@@ -311,7 +311,7 @@ Result<ObjectInfo> S3Store::stat(std::string_view key, std::stop_token stop) {
   const std::string doing = fmt::format("asking for {}", url_of(key));
   Result<HttpReply> reply = ask(
       {.method = "HEAD", .key = key, .query = {}, .headers = {}, .body = {}},
-      doing, kMostErrorBytes, stop);
+      doing, kMostS3ErrorBytes, stop);
   if (!reply) {
     return why_head_failed(key, std::move(reply).error(), doing, stop);
   }
@@ -334,12 +334,13 @@ Error S3Store::why_head_failed(std::string_view key, Error error,
       error.code() != ErrorCode::kInvalidArgument) {
     return error;
   }
-  const Result<HttpReply> reply = ask({.method = "GET",
-                                       .key = key,
-                                       .query = {},
-                                       .headers = {"Range: bytes=0-0"},
-                                       .body = {}},
-                                      std::move(doing), kMostErrorBytes, stop);
+  const Result<HttpReply> reply =
+      ask({.method = "GET",
+           .key = key,
+           .query = {},
+           .headers = {"Range: bytes=0-0"},
+           .body = {}},
+          std::move(doing), kMostS3ErrorBytes, stop);
   if (!reply) return reply.error();
   return error;
 }

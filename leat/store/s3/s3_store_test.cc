@@ -12,10 +12,10 @@
 namespace leat {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 const Credentials kKeys{"AKTEST", "SKTESTSECRET", ""};
 const ReplyHeaders kFirstFour{{"content-range", "bytes 0-3/99"}};
@@ -37,7 +37,7 @@ std::string error_xml(std::string_view code, std::string_view message = "why") {
          "</Message><RequestId>R1</RequestId></Error>";
 }
 
-class S3StoreTest : public testing::Test {
+class S3StoreTest : public ::testing::Test {
  protected:
   explicit S3StoreTest(S3Settings settings = local_settings())
       : store_(open_s3_store("ds", std::move(settings),
@@ -260,7 +260,7 @@ TEST_F(S3StoreTest, AllThatWereUnderWayGoAgainOnceOneReplyTellsTheTime) {
                    error_xml("RequestTimeTooSkewed")});
   }
 
-  EXPECT_THAT(codes, testing::Each(ErrorCode::kUnavailable));
+  EXPECT_THAT(codes, ::testing::Each(ErrorCode::kUnavailable));
   EXPECT_EQ(codes.size(), 3u);
 }
 

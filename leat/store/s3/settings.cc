@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/base/text.h"
 #include "leat/store/cloud/node_turn.h"
 #include "leat/store/s3/aws/aws_profile.h"
@@ -16,12 +17,6 @@ namespace leat {
 namespace {
 
 constexpr std::uint32_t kMostAttempts = 1000;
-
-template <class... Args>
-Error invalid(fmt::format_string<Args...> format, Args&&... args) {
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format(format, std::forward<Args>(args)...));
-}
 
 bool is_lower_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');

@@ -11,14 +11,14 @@
 namespace leat {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
-using Variables = std::map<std::string, std::string, std::less<>>;
+using EnvVariables = std::map<std::string, std::string, std::less<>>;
 
 /// A home folder with the two files in it.
-class S3SettingsTest : public testing::Test {
+class S3SettingsTest : public ::testing::Test {
  protected:
   S3SettingsTest()
       : home_(std::filesystem::temp_directory_path() /
@@ -33,14 +33,15 @@ class S3SettingsTest : public testing::Test {
     std::ofstream(home_ / name, std::ios::binary) << text;
   }
 
-  Result<S3Settings> resolve(Variables variables, const S3Options& options = {},
+  Result<S3Settings> resolve(EnvVariables variables,
+                             const S3Options& options = {},
                              std::string_view bucket = "ds") {
     variables.try_emplace("HOME", home_.string());
     return resolve_s3_settings(bucket, options, fake_env(std::move(variables)));
   }
 
   /// As anonymous, when it is about where and not about who.
-  std::string base_url(Variables variables, S3Options options = {},
+  std::string base_url(EnvVariables variables, S3Options options = {},
                        std::string_view bucket = "ds-1") {
     options.no_sign_request = true;
     const auto settings = resolve(std::move(variables), options, bucket);
@@ -58,8 +59,8 @@ TEST_F(S3SettingsTest, FollowsAwsOrderOfEndpoints) {
       "[profile ignoring]\nendpoint_url = http://x\n"
       "ignore_configured_endpoint_urls = true\n"
       "[services mine]\ns3 =\n  endpoint_url = http://services\n");
-  Variables variables = {{"AWS_ENDPOINT_URL_S3", "http://s3-variable"},
-                         {"AWS_ENDPOINT_URL", "http://variable"}};
+  EnvVariables variables = {{"AWS_ENDPOINT_URL_S3", "http://s3-variable"},
+                            {"AWS_ENDPOINT_URL", "http://variable"}};
   S3Options explicit_url;
   explicit_url.endpoint_url = "http://explicit/";
 
@@ -82,7 +83,7 @@ TEST_F(S3SettingsTest, FollowsAwsOrderOfRegions) {
   config("[default]\nregion=from-profile\n");
   S3Options options;
   options.no_sign_request = true;
-  const auto region = [&](Variables variables) {
+  const auto region = [&](EnvVariables variables) {
     return resolve(std::move(variables), options)->region;
   };
 
@@ -150,7 +151,7 @@ TEST_F(S3SettingsTest, HostIsWhatTheHostHeaderSays) {
 
 TEST_F(S3SettingsTest, RefusesWhatCannotBeAndSaysWhereItStands) {
   struct Row {
-    Variables variables;
+    EnvVariables variables;
     std::string_view bucket, says;
   };
   const Row rows[] = {
@@ -189,8 +190,8 @@ TEST_F(S3SettingsTest, AttemptsAndCaBundleFollowTheSameRules) {
   config("[default]\nmax_attempts = 4\nca_bundle = /profile.pem\n");
   EXPECT_EQ(resolve({}, options)->max_attempts, 4u);
   EXPECT_EQ(resolve({}, options)->ca_bundle, "/profile.pem");
-  const Variables variables = {{"AWS_MAX_ATTEMPTS", "7"},
-                               {"AWS_CA_BUNDLE", "/variable.pem"}};
+  const EnvVariables variables = {{"AWS_MAX_ATTEMPTS", "7"},
+                                  {"AWS_CA_BUNDLE", "/variable.pem"}};
   EXPECT_EQ(resolve(variables, options)->max_attempts, 7u);
   EXPECT_EQ(resolve(variables, options)->ca_bundle, "/variable.pem");
   options.max_attempts = 2;
@@ -205,10 +206,10 @@ TEST_F(S3SettingsTest, TakesCredentialsFromTheEnvironmentThenTheProfile) {
       "[dev]\naws_access_key_id=DEV\naws_secret_access_key=D\n"
       "aws_session_token=T==\n");
   config("[profile conf]\naws_access_key_id=C\naws_secret_access_key=S\n");
-  const Variables keys = {{"AWS_ACCESS_KEY_ID", "ENV"},
-                          {"AWS_SECRET_ACCESS_KEY", "SECRET"},
-                          {"AWS_SESSION_TOKEN", "TOKEN"},
-                          {"AWS_PROFILE", "dev"}};
+  const EnvVariables keys = {{"AWS_ACCESS_KEY_ID", "ENV"},
+                             {"AWS_SECRET_ACCESS_KEY", "SECRET"},
+                             {"AWS_SESSION_TOKEN", "TOKEN"},
+                             {"AWS_PROFILE", "dev"}};
 
   EXPECT_EQ(resolve(keys)->credentials->access_key_id, "ENV");
   EXPECT_EQ(resolve(keys)->credentials->session_token, "TOKEN");
@@ -260,13 +261,13 @@ TEST_F(S3SettingsTest, WithoutCredentialsSaysWhatWasTriedAndWhatToDo) {
 
 TEST_F(S3SettingsTest, AsksNobodyForCredentialsBeforeTheyAreNeeded) {
   config("[profile p]\ncredential_process = /bin/false\n");
-  const Variables rows[] = {
+  const EnvVariables rows[] = {
       {{"AWS_PROFILE", "p"}},
       {{"AWS_WEB_IDENTITY_TOKEN_FILE", "/nowhere"}},
       {{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/x"}},
       {},  // The instance's metadata service.
   };
-  for (const Variables& variables : rows) {
+  for (const EnvVariables& variables : rows) {
     const auto settings = resolve(variables);
 
     ASSERT_TRUE(settings) << settings.error().message();
@@ -301,7 +302,7 @@ TEST_F(S3SettingsTest, MovesToAnotherRegion) {
 }
 
 TEST_F(S3SettingsTest, HalfOrDirtyCredentialsAreAnErrorThatHidesThem) {
-  const Variables rows[] = {
+  const EnvVariables rows[] = {
       {{"AWS_ACCESS_KEY_ID", "SECRET"}},
       {{"AWS_SECRET_ACCESS_KEY", "SECRET"}},
       {{"AWS_ACCESS_KEY_ID", "A"}, {"AWS_SECRET_ACCESS_KEY", "SECRET\n"}},
@@ -310,7 +311,7 @@ TEST_F(S3SettingsTest, HalfOrDirtyCredentialsAreAnErrorThatHidesThem) {
        {"AWS_SECRET_ACCESS_KEY", "S"},
        {"AWS_SESSION_TOKEN", "SECRET "}},
   };
-  for (const Variables& variables : rows) {
+  for (const EnvVariables& variables : rows) {
     const auto settings = resolve(variables);
 
     ASSERT_FALSE(settings);

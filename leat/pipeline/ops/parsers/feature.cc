@@ -103,7 +103,7 @@ ParseField make_feature(ParamReader& params) {
   };
 }
 
-constexpr std::array kParams = {
+constexpr std::array kFeatureParams = {
     ParamInfo{"dtype", ParamKind::kText, "null",
               "int8 to uint64, float32, float64 or bool; default: int64 or "
               "float32, as they are stored"},
@@ -115,7 +115,7 @@ constexpr std::array kParams = {
 
 constinit const ParseOpKind kParseFeature = {
     .info = {"parse_feature", "the numbers of a feature of a tf.train.Example",
-             kParams, "field"},
+             kFeatureParams, "field"},
     .make = make_feature};
 
 }  // namespace leat

@@ -122,8 +122,8 @@ ParseField make_json(ParamReader& params) {
   };
 }
 
-constexpr std::string_view kUsual[] = {"json", "jsn"};
-constexpr std::array kParams = {
+constexpr std::string_view kUsualJsons[] = {"json", "jsn"};
+constexpr std::array kJsonParams = {
     ParamInfo{
         "path", ParamKind::kText, R"("")",
         "where the value is, such as a.b[0]; default: the whole document"},
@@ -138,8 +138,8 @@ constexpr std::array kParams = {
 
 constinit const ParseOpKind kParseJson = {
     .info = {"parse_json", "a number, a text or a list of numbers out of JSON",
-             kParams, "path"},
-    .usual_fields = kUsual,
+             kJsonParams, "path"},
+    .usual_fields = kUsualJsons,
     .reads_texts = true,
     .make = make_json};
 

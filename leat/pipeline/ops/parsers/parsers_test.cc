@@ -23,21 +23,21 @@ const std::vector<FieldSpec> kWebDataset = {{"jpg"},
                                             {"flt"},
                                             {"label", FieldKind::kInt64}};
 
-Result<std::vector<OutputField>> compile(
+Result<std::vector<OutputField>> compile_parser(
     std::string_view ops, const std::vector<FieldSpec>& fields = kWebDataset) {
   LEAT_TRY(const auto specs, parse_ops(ops));
   return compile_ops(specs, fields);
 }
 
-std::string error_of(std::string_view ops) {
-  const auto compiled = compile(ops);
+std::string parser_error(std::string_view ops) {
+  const auto compiled = compile_parser(ops);
   EXPECT_FALSE(compiled) << ops;
   return compiled ? "" : compiled.error().message();
 }
 
 template <class T>
 T run_one(std::string_view ops, std::string_view text) {
-  const auto outputs = compile(ops, {{"data"}});
+  const auto outputs = compile_parser(ops, {{"data"}});
   EXPECT_TRUE(outputs) << outputs.error().message();
   T value{};
   const ScratchRef scratch = make_scratch();
@@ -50,7 +50,7 @@ T run_one(std::string_view ops, std::string_view text) {
 }
 
 TEST(ParseOpsTest, FindWebDatasetsFieldsByTheirExtensions) {
-  const auto outputs = compile(
+  const auto outputs = compile_parser(
       "decode_image,parse_int,parse_json:a.b[0]:to=first,"
       "parse_json:field=json:to=whole,load_npy,parse_text,"
       "parse_float:flt:to=float");
@@ -71,31 +71,31 @@ TEST(ParseOpsTest, TakesTheUsualParameterWithoutItsName) {
   for (const OpInfo& op : op_table()) {
     EXPECT_NE(find_param(op, unnamed_param(op)), nullptr) << op.name;
   }
-  EXPECT_TRUE(compile("parse_int:cls:dtype=int32"));
-  EXPECT_TRUE(compile("parse_text:txt"));
-  EXPECT_TRUE(compile("load_npy:npy:ragged=true"));
-  EXPECT_THAT(error_of("parse_json:a..b"), HasSubstr("no path at \"..b\""));
+  EXPECT_TRUE(compile_parser("parse_int:cls:dtype=int32"));
+  EXPECT_TRUE(compile_parser("parse_text:txt"));
+  EXPECT_TRUE(compile_parser("load_npy:npy:ragged=true"));
+  EXPECT_THAT(parser_error("parse_json:a..b"), HasSubstr("no path at \"..b\""));
   EXPECT_THAT(ops_help(), HasSubstr("parse_text[:field]"));
 }
 
 TEST(ParseOpsTest, SayWhatIsWrong) {
-  EXPECT_THAT(error_of("parse_int:dtype=float32"),
+  EXPECT_THAT(parser_error("parse_int:dtype=float32"),
               HasSubstr("must be one of int64, int32"));
-  EXPECT_THAT(error_of("parse_json:dtype=text"), HasSubstr("bool, str"));
-  EXPECT_TRUE(compile("load_litdata_array:npy:ragged=true"));
-  EXPECT_TRUE(compile("load_mds_array:npy:dtype=int16"));
-  EXPECT_THAT(error_of("load_mds_array:npy:dtype=bool"),
+  EXPECT_THAT(parser_error("parse_json:dtype=text"), HasSubstr("bool, str"));
+  EXPECT_TRUE(compile_parser("load_litdata_array:npy:ragged=true"));
+  EXPECT_TRUE(compile_parser("load_mds_array:npy:dtype=int16"));
+  EXPECT_THAT(parser_error("load_mds_array:npy:dtype=bool"),
               HasSubstr("dtype must be one of uint8"));
-  EXPECT_THAT(error_of("parse_int:label"),
+  EXPECT_THAT(parser_error("parse_int:label"),
               HasSubstr("'label' is a number or a text of the catalogue"));
-  EXPECT_THAT(error_of("parse_float"), HasSubstr("say which field"));
-  EXPECT_THAT(error_of("parse_int,resize:8"), HasSubstr("needs an image"));
-  EXPECT_THAT(error_of("load_npy,resize:8:field=npy"),
+  EXPECT_THAT(parser_error("parse_float"), HasSubstr("say which field"));
+  EXPECT_THAT(parser_error("parse_int,resize:8"), HasSubstr("needs an image"));
+  EXPECT_THAT(parser_error("load_npy,resize:8:field=npy"),
               HasSubstr("'npy' is what load_npy made"));
 }
 
 TEST(ParseOpsTest, ImageOpsGoOnWithTheImageBeforeThem) {
-  const auto outputs = compile("decode_image,parse_int,resize:8/8");
+  const auto outputs = compile_parser("decode_image,parse_int,resize:8/8");
 
   ASSERT_TRUE(outputs) << outputs.error().message();
   EXPECT_EQ((*outputs)[0].program->output(),
@@ -113,7 +113,7 @@ TEST(ParseOpsTest, ReadTheNumbersOfFeatures) {
 }
 
 TEST(ParseOpsTest, AFeatureOfOneNumberHasNoDimension) {
-  const auto outputs = compile("parse_feature", {{"data"}});
+  const auto outputs = compile_parser("parse_feature", {{"data"}});
   ASSERT_TRUE(outputs) << outputs.error().message();
   const auto shape_of = [&](const std::string& feature) {
     return (*outputs)[0].program->output_for(as_bytes(feature))->shape;

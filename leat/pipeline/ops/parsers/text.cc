@@ -44,13 +44,13 @@ ParseField make_text(ParamReader&) {
   };
 }
 
-constexpr std::string_view kUsual[] = {"txt", "text", "transcript"};
+constexpr std::string_view kUsualTexts[] = {"txt", "text", "transcript"};
 
 }  // namespace
 
 constinit const ParseOpKind kParseText = {
     .info = {"parse_text", "UTF-8 to a text", {}, "field"},
-    .usual_fields = kUsual,
+    .usual_fields = kUsualTexts,
     .reads_texts = true,
     .make = make_text};
 

@@ -208,7 +208,7 @@ std::shared_ptr<const PictureOp> make_random_erasing(ParamReader& params) {
   return std::make_shared<const RandomErasing>(params);
 }
 
-constexpr std::array kParams = {
+constexpr std::array kErasingParams = {
     ParamInfo{"p", ParamKind::kNumber, "0.5", "the probability"},
     ParamInfo{"scale", ParamKind::kRange, "[0.02, 0.33]", "of the erased area"},
     ParamInfo{"ratio", ParamKind::kRange, "[0.3, 3.3]",
@@ -222,7 +222,7 @@ constexpr std::array kParams = {
 
 constinit const PictureOpKind kRandomErasing = {
     .info = {"random_erasing", "put one colour or noise over a random part",
-             kParams},
+             kErasingParams},
     .make = make_random_erasing};
 
 }  // namespace leat

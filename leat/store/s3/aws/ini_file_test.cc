@@ -8,10 +8,10 @@
 namespace leat {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
-using testing::Pair;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
 
 TEST(ParseIniTest, ReadsSectionsValuesCommentsAndNesting) {
   const auto file = parse_ini(

@@ -11,8 +11,6 @@
 namespace leat {
 namespace {
 
-constexpr std::string_view kAlgorithm = "AWS4-HMAC-SHA256";
-
 void put_number(char* at, unsigned value, int digits) {
   for (int i = digits - 1; i >= 0; --i, value /= 10) {
     at[i] = static_cast<char>('0' + value % 10);
@@ -127,7 +125,7 @@ std::string string_to_sign(const AmzDate& date, std::string_view scope,
                            std::string_view canonical_request) {
   std::string out;
   out.reserve(192);
-  out.append(kAlgorithm).append("\n");
+  out.append(kSigv4Algorithm).append("\n");
   out.append(date.text()).append("\n");
   out.append(scope).append("\n");
   append_hex(out, sha256(canonical_request));
@@ -161,7 +159,7 @@ std::string Signer::authorization(const SigningRequest& request,
                                   const AmzDate& date) const {
   std::string out;
   out.reserve(320);
-  out.append(kAlgorithm).append(" Credential=");
+  out.append(kSigv4Algorithm).append(" Credential=");
   out.append(credentials_.access_key_id).append("/");
   out.append(credential_scope(date.day(), region_, service_));
   out.append(",SignedHeaders=");

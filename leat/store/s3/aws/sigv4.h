@@ -33,6 +33,8 @@ class AmzDate {
   std::array<char, 16> text_;
 };
 
+inline constexpr std::string_view kSigv4Algorithm = "AWS4-HMAC-SHA256";
+
 /// The payload hash of a request whose body is not signed (over TLS), and of
 /// one without a body.
 inline constexpr std::string_view kUnsignedPayload = "UNSIGNED-PAYLOAD";

@@ -15,7 +15,6 @@
 namespace leat {
 namespace {
 
-constexpr std::string_view kAlgorithm = "AWS4-HMAC-SHA256";
 constexpr std::size_t kMostSignedHeaders = 128;
 constexpr std::uint32_t kMostExpirySeconds = 7 * 24 * 3600;
 
@@ -41,7 +40,7 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
          });
 }
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_spaces(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   return text;
@@ -64,9 +63,9 @@ std::optional<std::string> find_header(const ReceivedRequest& request,
   for (const auto& [header, value] : request.headers) {
     if (!equal_ignoring_case(header, name)) continue;
     if (found) {
-      found->append(",").append(trimmed(value));
+      found->append(",").append(without_spaces(value));
     } else {
-      found = std::string(trimmed(value));
+      found = std::string(without_spaces(value));
     }
   }
   return found;
@@ -110,10 +109,10 @@ bool read_signed_headers(std::string_view text, Claim& claim) {
 std::string_view read_authorization(std::string_view text,
                                     const ReceivedRequest& request,
                                     Claim& claim) {
-  text.remove_prefix(kAlgorithm.size());
+  text.remove_prefix(kSigv4Algorithm.size());
   bool has_credential = false, has_headers = false;
   for (const std::string_view part : split(text, ',')) {
-    const std::string_view field = trimmed(part);
+    const std::string_view field = without_spaces(part);
     const std::size_t equals = field.find('=');
     if (equals == std::string_view::npos) return "a part without '='";
     const std::string_view name = field.substr(0, equals);
@@ -143,7 +142,8 @@ std::string_view read_presigned(const QueryPairs& query,
     const std::string* value = find_pair(query, name);
     return value ? std::string_view(*value) : std::string_view();
   };
-  if (value_of("X-Amz-Algorithm") != kAlgorithm) return "unknown algorithm";
+  if (value_of("X-Amz-Algorithm") != kSigv4Algorithm)
+    return "unknown algorithm";
   if (!read_credential(value_of("X-Amz-Credential"), claim)) {
     return "X-Amz-Credential is missing or not ID/DATE/REGION/s3";
   }
@@ -276,7 +276,7 @@ CheckedSignature verify_signature(const ReceivedRequest& request,
       find_header(request, "authorization");
   std::string_view wrong;
   if (header) {
-    wrong = header->starts_with(std::string(kAlgorithm) + " ")
+    wrong = header->starts_with(std::string(kSigv4Algorithm) + " ")
                 ? read_authorization(*header, request, claim)
                 : "only AWS4-HMAC-SHA256 is spoken here";
   } else if (find_pair(query, "X-Amz-Algorithm")) {

@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kEcsHost = "http://169.254.170.2";
 constexpr std::chrono::seconds kTimeout{2};
 constexpr int kAttempts = 3;
-constexpr std::size_t kMostTokenBytes = 16 << 10;
+constexpr std::size_t kMostAuthorizationBytes = 16 << 10;
 
 constexpr const char* kRelativeUri = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI";
 constexpr const char* kFullUri = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
@@ -59,7 +59,7 @@ Result<std::string> url_to_ask(const Env& env) {
 Result<std::string> authorization_token(const Env& env) {
   std::string token;
   if (const auto path = value_of(env, kTokenFile)) {
-    LEAT_TRY(auto text, read_small_file(*path, kMostTokenBytes));
+    LEAT_TRY(auto text, read_small_file(*path, kMostAuthorizationBytes));
     if (!text) {
       return invalid("{} names {}, which is not there", kTokenFile, *path);
     }

@@ -22,7 +22,7 @@ namespace {
 constexpr std::string_view kEndpoint = "http://169.254.169.254";
 constexpr std::string_view kEndpointIpv6 = "http://[fd00:ec2::254]";
 constexpr std::string_view kRolePath = "meta-data/iam/security-credentials/";
-constexpr std::size_t kMostTokenBytes = 1024;
+constexpr std::size_t kMostImdsTokenBytes = 1024;
 constexpr std::size_t kMostRoleBytes = 128;
 
 std::optional<std::string> setting(const AwsProfile& profile, const Env& env,
@@ -152,7 +152,7 @@ Result<ImdsSession::State> ImdsSession::open(const std::stop_token& stop) {
   const Result<HttpReply> reply = send(request, options_.attempts, stop);
   if (reply && is_success(reply->status)) {
     token_ = reply->body;
-    if (!token_.empty() && token_.size() <= kMostTokenBytes &&
+    if (!token_.empty() && token_.size() <= kMostImdsTokenBytes &&
         is_header_word(token_)) {
       return State::kOpen;
     }

@@ -26,8 +26,8 @@ namespace {
 
 using Secrets = std::vector<std::string_view>;
 
-constexpr std::chrono::seconds kTimeout{10};
-constexpr int kAttempts = 2;
+constexpr std::chrono::seconds kStsTimeout{10};
+constexpr int kStsAttempts = 2;
 constexpr std::chrono::minutes kClockNoise{1};
 
 /// The regions of the time when there was one STS for all.
@@ -223,8 +223,8 @@ Result<TimedCredentials> assume_role(const RoleRequest& role,
     HttpRequest request = form_request(sts, body);
     sign(request, body, source, sts, now);
     LEAT_TRY(const HttpReply reply,
-             ask_repeatedly(tools, request, kTimeout, Proxy::kFromEnvironment,
-                            kAttempts, stop));
+             ask_repeatedly(tools, request, kStsTimeout,
+                            Proxy::kFromEnvironment, kStsAttempts, stop));
     // A signature more than five minutes off is refused: theirs is right.
     const auto theirs = parse_http_date(reply.header("date"));
     if (is_success(reply.status) || has_asked_the_time || !theirs ||
@@ -243,8 +243,8 @@ Result<TimedCredentials> assume_role_with_web_identity(
   const std::string body = canonical_query(pairs);
   const Secrets secrets = {token};
   LEAT_TRY(const HttpReply reply,
-           ask_repeatedly(tools, form_request(sts, body), kTimeout,
-                          Proxy::kFromEnvironment, kAttempts, stop));
+           ask_repeatedly(tools, form_request(sts, body), kStsTimeout,
+                          Proxy::kFromEnvironment, kStsAttempts, stop));
   return parse_sts_reply(reply, secrets, tools);
 }
 

@@ -18,7 +18,7 @@ std::string repeated(std::string_view text, int times) {
 }
 
 const Outcome kNoReply = fails(kUnavailable, "");
-const std::string kGood = good_head() + kGoodBody;
+const std::string kGoodHead = good_head() + kGoodBody;
 
 std::vector<OddReply> lines() {
   const std::string with_length =
@@ -26,8 +26,8 @@ std::vector<OddReply> lines() {
   const std::string rest = "\r\n\r\n" + kGoodBody;
   const std::string twice = "10\r\nContent-Length: ";
   return {
-      {"head: as it should be", {.raw = kGood}},
-      {"head: byte by byte", {.raw = kGood, .raw_piece_bytes = 1}},
+      {"head: as it should be", {.raw = kGoodHead}},
+      {"head: byte by byte", {.raw = kGoodHead, .raw_piece_bytes = 1}},
       {"head: names in capitals",
        {.raw = "HTTP/1.1 206 X\r\nCONTENT-LENGTH: 10\r\n"
                "CONTENT-RANGE: bytes 5-14/20\r\n\r\n" +
@@ -117,13 +117,13 @@ std::vector<OddReply> long_ones() {
       {"interim: 100 and 103, then the reply",
        {.raw = "HTTP/1.1 100 Continue\r\n\r\n"
                "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" +
-               kGood}},
+               kGoodHead}},
       {"interim: its headers do not count",
        {.raw = "HTTP/1.1 103 X\r\nContent-Range: bytes 0-9/20\r\n"
                "ETag: \"v2\"\r\n\r\n" +
-               kGood}},
+               kGoodHead}},
       {"interim: sixteen",
-       {.raw = repeated("HTTP/1.1 100 X\r\n\r\n", 16) + kGood}},
+       {.raw = repeated("HTTP/1.1 100 X\r\n\r\n", 16) + kGoodHead}},
       {"interim: without end",
        {.steps = Steps{{.bytes = "HTTP/1.1 100 X\r\n\r\n",
                         .times = ServerStep::kEndless}}},

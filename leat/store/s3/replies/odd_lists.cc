@@ -8,16 +8,16 @@ namespace {
 
 using enum ErrorCode;
 
-std::string object(std::string_view key) {
+std::string odd_object(std::string_view key) {
   return fmt::format("<Contents><Key>{}</Key><Size>1</Size></Contents>", key);
 }
 
-std::string listing(std::string_view inside) {
+std::string odd_listing(std::string_view inside) {
   return fmt::format("<ListBucketResult>{}</ListBucketResult>", inside);
 }
 
 std::string truncated(std::string_view inside, std::string_view token) {
-  return listing(
+  return odd_listing(
       fmt::format("<IsTruncated>true</IsTruncated>"
                   "<NextContinuationToken>{}</NextContinuationToken>"
                   "{}",
@@ -42,31 +42,32 @@ std::vector<OddReply> lists() {
   };
   OddReply few_empty = list("three empty pages, then keys", "", keys("p/a "));
   few_empty.answer = [](const ServerRequest& request) -> ServerReply {
-    if (request.nth == 3) return {.body = listing(object("p/a"))};
+    if (request.nth == 3) return {.body = odd_listing(odd_object("p/a"))};
     return {.body = truncated("", std::to_string(request.nth))};
   };
   const Outcome corrupt = fails(kCorrupt, "is not S3's");
   return {
-      list("in order", listing(object("p/a") + object("p/b")),
+      list("in order", odd_listing(odd_object("p/a") + odd_object("p/b")),
            keys("p/a p/b ")),
-      list("in no order", listing(object("p/b") + object("p/a")),
+      list("in no order", odd_listing(odd_object("p/b") + odd_object("p/a")),
            keys("p/a p/b ")),
-      list("nothing", listing(""), keys("")),
-      list("a key twice", listing(object("p/a") + object("p/a")),
+      list("nothing", odd_listing(""), keys("")),
+      list("a key twice", odd_listing(odd_object("p/a") + odd_object("p/a")),
            fails(kCorrupt, "twice")),
       list("a key twice, apart",
-           listing(object("p/a") + object("p/b") + object("p/a")),
+           odd_listing(odd_object("p/a") + odd_object("p/b") +
+                       odd_object("p/a")),
            fails(kCorrupt, "twice")),
-      list("a key outside the prefix", listing(object("q/a")),
+      list("a key outside the prefix", odd_listing(odd_object("q/a")),
            fails(kCorrupt, "prefix")),
-      list("more, and no way to it", truncated(object("p/a"), ""),
+      list("more, and no way to it", truncated(odd_object("p/a"), ""),
            fails(kCorrupt, "token")),
       list("a page that leads to itself", truncated("", "t"),
            fails(kCorrupt, "leads to itself")),
       endless,
       few_empty,
       list("a size below zero",
-           listing("<Contents><Key>p/a</Key><Size>-1</Size></Contents>"),
+           odd_listing("<Contents><Key>p/a</Key><Size>-1</Size></Contents>"),
            fails(kCorrupt, "size")),
       list("no XML", "hello", corrupt),
       list("HTML", "<html><body>Welcome</body></html>", corrupt),
@@ -85,7 +86,7 @@ std::vector<OddReply> lists() {
        .outcome = fails(kResourceExhausted, "more than"),
        .ask = Ask::kList},
       {.name = "list: cut",
-       .reply = {.body = listing(object("p/a")),
+       .reply = {.body = odd_listing(odd_object("p/a")),
                  .ending = ServerEnding::kCut,
                  .sent_bytes = 20},
        .outcome = fails(kUnavailable, "after 20 bytes"),

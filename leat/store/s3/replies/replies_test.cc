@@ -54,8 +54,8 @@ enum class Carrier { kDirect, kLibcurl };
 constexpr std::size_t kThreads = 12;
 constexpr seconds kMostTime{15};
 
-const Credentials kKeys{"AKIDROWS", "SECRETACCESSKEYROWS",
-                        "FwoGZXIvYXdzEBYaDSESSIONTOKEN/ROWS+123=="};
+const Credentials kRowKeys{"AKIDROWS", "SECRETACCESSKEYROWS",
+                           "FwoGZXIvYXdzEBYaDSESSIONTOKEN/ROWS+123=="};
 
 HttpClientOptions options_for(const OddReply& row) {
   HttpClientOptions options;
@@ -79,7 +79,7 @@ std::unique_ptr<Store> store_for(const OddReply& row,
   settings.base_path = "/ds";
   settings.base_url = server.url("/ds");
   settings.region = "us-east-1";
-  settings.credentials = kKeys;
+  settings.credentials = kRowKeys;
   return open_s3_store("ds", std::move(settings), std::move(http), [] {
     return AmzDate::parse("20240229T120000Z")->time();
   });
@@ -139,8 +139,8 @@ bool is_read(const OddReply& row) {
 /// Empty if the message of an error is fit to be shown.
 std::string flaw_of(std::string_view message) {
   for (const std::string_view secret :
-       {std::string_view(kKeys.secret_access_key),
-        std::string_view(kKeys.session_token),
+       {std::string_view(kRowKeys.secret_access_key),
+        std::string_view(kRowKeys.session_token),
         std::string_view("Signature=")}) {
     if (message.find(secret) != std::string_view::npos) {
       return "the message shows a secret";

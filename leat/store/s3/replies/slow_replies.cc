@@ -115,7 +115,7 @@ std::vector<OddReply> reads() {
   };
 }
 
-std::vector<OddReply> others() {
+std::vector<OddReply> other_slow_ones() {
   const std::string head = "HTTP/1.1 200 X\r\n";
   return {
       {"slow: a listing without a byte",
@@ -152,7 +152,7 @@ std::vector<OddReply> others() {
 
 std::vector<OddReply> slow_replies() {
   std::vector<OddReply> all = reads();
-  for (OddReply& row : others()) all.push_back(std::move(row));
+  for (OddReply& row : other_slow_ones()) all.push_back(std::move(row));
   for (OddReply& row : all) row.is_timed = true;
   return all;
 }
