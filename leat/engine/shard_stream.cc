@@ -13,6 +13,14 @@
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
+namespace {
+
+void say_waiting(const UnindexedShards& shards, bool is_waiting) {
+  if (shards.log != nullptr) shards.log->say_awaited(is_waiting);
+  if (shards.job != nullptr) shards.job->say_waiting(is_waiting);
+}
+
+}  // namespace
 
 ReadAheadOptions read_ahead_options(const UnindexedShards& shards,
                                     std::string_view prefix,
@@ -99,7 +107,7 @@ Result<std::optional<StreamPart>> ShardStream::take(
   const bool waits_for_us =
       shards_.job == nullptr || shards_.job->is_ours(known_.size());
   ahead_.hurry(!part && waits_for_us);
-  if (part) say_waiting(false);
+  if (part) say_waiting(shards_, false);
   return part;
 }
 
@@ -135,15 +143,10 @@ Result<std::shared_ptr<const Catalogue>> ShardStream::catalogue() const {
   return catalogue_;
 }
 
-void ShardStream::say_waiting(bool is_waiting) const {
-  if (shards_.log != nullptr) shards_.log->say_awaited(is_waiting);
-  if (shards_.job != nullptr) shards_.job->say_waiting(is_waiting);
-}
-
 void ShardStream::wait_within(Nanoseconds timeout) {
   // The scanning process may be waiting for memory that only its own user can
   // free.
-  say_waiting(true);
+  say_waiting(shards_, true);
   MutexLock lock(mutex_);
   changed_.wait_for(lock, timeout, [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
     return has_news_;

@@ -89,21 +89,15 @@ class ShardStream {
   Result<std::shared_ptr<const Catalogue>> take_logged(
       const std::stop_token& stop);
   Result<std::shared_ptr<const Catalogue>> take_new_entries();
-  Result<void> check_listing(const std::stop_token& stop);
   Result<void> add_all_known();
   Result<void> scan_shards(const std::stop_token& stop);
   Result<void> scan_in_job(const std::stop_token& stop);
   Result<void> scan_ours(const TakeShard& take, const std::stop_token& stop);
-  Result<ScannedShard> scan_ahead(std::size_t shard,
-                                  const std::stop_token& stop);
   bool wants_parts() const;
   Result<void> scan_rest(const std::stop_token& stop);
   Result<void> add(std::size_t shard, const ScannedShard& scanned);
-  void write_down(const ScannedShard& scanned);
   Result<void> add_known(std::size_t shard, ScannedShard scanned);
   std::size_t known_shards() const;
-  void say_waiting(bool is_waiting) const;
-  bool wait(const std::stop_token& stop);
   Result<void> check_fields(std::size_t shard) LEAT_REQUIRES(mutex_);
   void tell() LEAT_REQUIRES(mutex_);
 

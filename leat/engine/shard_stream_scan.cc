@@ -25,6 +25,43 @@ namespace {
 /// The time between two looks at what another process has found.
 constexpr std::chrono::milliseconds kPace{20};
 
+/// On taking over from another process. Errors: kUnavailable if shards changed
+Result<void> check_listing(Store& store, const std::string& prefix,
+                           const SortedObjects& known,
+                           const std::stop_token& stop) {
+  LEAT_TRY(auto listed, list_data(store, prefix, {}, stop));
+  LEAT_TRY(const SortedObjects objects, sort_objects(std::move(listed)));
+  if (is_same(objects, known)) return {};
+  return unavailable(
+      "the shards changed while they were being indexed; start again");
+}
+
+/// Scans a shard in what is read ahead of it.
+Result<ScannedShard> scan_ahead(ReadAheadStore& ahead,
+                                const std::string& prefix,
+                                const ShardToScan& to_scan, std::size_t shard,
+                                const std::stop_token& stop) {
+  return scan_shard(
+      ahead.inner(), in_store(prefix, to_scan),
+      [&](std::uint64_t offset, std::span<std::byte> into) {
+        return ahead.scan({shard, offset}, into, stop);
+      },
+      stop);
+}
+
+/// Writes the findings down for the other processes of this node. `log` may be
+/// null.
+void write_down(ScanLog* log, const ScannedShard& scanned,
+                const std::string& url) {
+  if (log == nullptr || !log->is_writer()) return;
+  if (auto written = log->append(scanned); !written) {
+    log_warning(
+        fmt::format("the other ranks of this node index {} for themselves: {}",
+                    url, written.error().message()));
+    log->remove();
+  }
+}
+
 }  // namespace
 
 void ShardStream::run(const std::stop_token& stop) {
@@ -83,11 +120,14 @@ Result<std::shared_ptr<const Catalogue>> ShardStream::take_logged(
     LEAT_TRY(const auto made, take_new_entries());
     if (made != nullptr) return made;
     if (turn != ScanLog::Turn::kOthers) break;
-    if (!wait(stop)) {
+    MutexLock lock(mutex_);
+    changed_.wait_for(lock, stop, kPace, [] { return false; });
+    if (stop.stop_requested()) {
       return Error(ErrorCode::kCancelled, "the scan was ended");
     }
   }
-  if (!was_listed_by_us) LEAT_TRY_VOID(check_listing(stop));
+  if (!was_listed_by_us)
+    LEAT_TRY_VOID(check_listing(inner_, prefix_, shards_.objects, stop));
   return std::shared_ptr<const Catalogue>();
 }
 
@@ -107,15 +147,6 @@ Result<std::shared_ptr<const Catalogue>> ShardStream::take_new_entries() {
     LEAT_TRY_VOID(add_known(known_shards(), std::move(entry->shard)));
   }
   return std::shared_ptr<const Catalogue>();
-}
-
-/// On taking over from another process. Errors: kUnavailable if shards changed
-Result<void> ShardStream::check_listing(const std::stop_token& stop) {
-  LEAT_TRY(auto listed, list_data(inner_, prefix_, {}, stop));
-  LEAT_TRY(const SortedObjects objects, sort_objects(std::move(listed)));
-  if (is_same(objects, shards_.objects)) return {};
-  return unavailable(
-      "the shards changed while they were being indexed; start again");
 }
 
 /// Fills `all_` with the known shards.
@@ -139,9 +170,10 @@ Result<void> ShardStream::add_all_known() {
 Result<void> ShardStream::scan_shards(const std::stop_token& stop) {
   for (std::size_t i = known_shards(); i < to_scan_.size(); ++i) {
     if (!wants_parts()) break;
-    LEAT_TRY(ScannedShard scanned, scan_ahead(i, stop));
+    LEAT_TRY(ScannedShard scanned,
+             scan_ahead(ahead_, prefix_, to_scan_[i], i, stop));
     LEAT_TRY_VOID(add(i, scanned));
-    write_down(scanned);
+    write_down(shards_.log.get(), scanned, inner_.url_of(prefix_));
     LEAT_TRY_VOID(add_known(i, std::move(scanned)));
   }
   return scan_rest(stop);
@@ -150,17 +182,6 @@ Result<void> ShardStream::scan_shards(const std::stop_token& stop) {
 bool ShardStream::wants_parts() const {
   const MutexLock lock(mutex_);
   return wants_parts_;
-}
-
-/// Scans a shard in what is read ahead of it.
-Result<ScannedShard> ShardStream::scan_ahead(std::size_t shard,
-                                             const std::stop_token& stop) {
-  return scan_shard(
-      inner_, in_store(prefix_, to_scan_[shard]),
-      [&](std::uint64_t offset, std::span<std::byte> into) {
-        return ahead_.scan({shard, offset}, into, stop);
-      },
-      stop);
 }
 
 /// Scans the shards of this rank, and takes those of the others from the job.
@@ -186,7 +207,8 @@ Result<void> ShardStream::scan_ours(const TakeShard& take,
   const Rank rank = shards_.job->rank();
   std::size_t i = rank.rank;
   for (; i < to_scan_.size() && wants_parts(); i += rank.world_size) {
-    LEAT_TRY(ScannedShard scanned, scan_ahead(i, stop));
+    LEAT_TRY(ScannedShard scanned,
+             scan_ahead(ahead_, prefix_, to_scan_[i], i, stop));
     LEAT_TRY_VOID(take(i, std::move(scanned)));
     // Training waited for this one, perhaps; it will say if it does again.
     ahead_.hurry(false);
@@ -212,28 +234,10 @@ Result<void> ShardStream::scan_rest(const std::stop_token& stop) {
       shards_.catalogue_options.index.threads,
       [&](std::size_t index, const ScannedShard& scanned) -> Result<void> {
         LEAT_TRY_VOID(add(from + index, scanned));
-        write_down(scanned);
+        write_down(shards_.log.get(), scanned, inner_.url_of(prefix_));
         return {};
       },
       stop);
-}
-
-/// Writes the findings down for the other processes of this node.
-void ShardStream::write_down(const ScannedShard& scanned) {
-  ScanLog* const log = shards_.log.get();
-  if (log == nullptr || !log->is_writer()) return;
-  if (auto written = log->append(scanned); !written) {
-    log_warning(
-        fmt::format("the other ranks of this node index {} for themselves: {}",
-                    inner_.url_of(prefix_), written.error().message()));
-    log->remove();
-  }
-}
-
-bool ShardStream::wait(const std::stop_token& stop) {
-  MutexLock lock(mutex_);
-  changed_.wait_for(lock, stop, kPace, [] { return false; });
-  return !stop.stop_requested();
 }
 
 std::size_t ShardStream::known_shards() const {

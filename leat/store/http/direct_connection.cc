@@ -82,7 +82,7 @@ auto DirectConnection::step(TimePoint now) -> Progress {
 }
 
 bool DirectConnection::starves(TimePoint now) const {
-  return transfer_ != nullptr && replies_ == 0 && !reader_.has_begun() &&
+  return transfer_ != nullptr && replies_.count == 0 && !reader_.has_begun() &&
          !plan_.target.is_tls && now - begun_at_ >= kStarvesAfter;
 }
 
@@ -218,8 +218,8 @@ auto DirectConnection::ended(ReplyReader::Step step) -> Progress {
         "and write https:// in the place of http:// if the port speaks TLS",
         reader_.why()));
   }
-  ++replies_;
-  replied_at_ = transfer_->watch.last_byte_at();
+  ++replies_.count;
+  replies_.last_asked_at = begun_at_;
   Result<HttpReply> reply = transfer_->sink.outcome();
   if (reply) {
     reply->until_first_byte = transfer_->watch.first_byte_at() - begun_at_;

@@ -64,6 +64,12 @@ struct ConnectPlan {
 /// Threads: one, which has SIGPIPE blocked.
 class DirectConnection {
  public:
+  /// Those that it has received whole.
+  struct Replies {
+    std::size_t count = 0;
+    TimePoint last_asked_at;
+  };
+
   /// The outcome of a request.
   struct Verdict {
     Result<HttpReply> reply;
@@ -100,15 +106,7 @@ class DirectConnection {
   /// It has been asked for a second or more, and has never answered anything.
   /// Without TLS alone: a server that has shaken hands attends to it.
   bool starves(TimePoint now) const;
-  bool has_answered() const { return replies_ != 0; }
-  /// It was kept after a reply, and has answered again since then.
-  bool was_kept_and_answered_since(TimePoint then) const {
-    return replies_ > 1 && replied_at_ > then;
-  }
-  bool leads_where(const DirectConnection& other) const {
-    return target().port == other.target().port &&
-           address().text == other.address().text;
-  }
+  const Replies& replies() const { return replies_; }
   /// When it was given what it carries.
   TimePoint begun_at() const { return begun_at_; }
   static constexpr std::chrono::seconds kStarvesAfter{1};
@@ -150,8 +148,7 @@ class DirectConnection {
   std::size_t sent_bytes_ = 0;
   TimePoint begun_at_;
   bool is_reused_ = false;
-  std::size_t replies_ = 0;
-  TimePoint replied_at_;
+  Replies replies_;
   ReplyReader reader_;
 };
 

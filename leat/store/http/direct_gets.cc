@@ -62,8 +62,19 @@ ConnectTarget target_of(const HttpUrl& url) {
 /// A connection that has never answered may starve behind others.
 TimePoint check_due_for(const DirectConnection& connection, TimePoint now) {
   const TimePoint due = connection.deadline();
-  if (connection.has_answered()) return due;
+  if (connection.replies().count != 0) return due;
   return std::min(due, now + DirectConnection::kStarvesAfter);
+}
+
+bool lead_to_one_server(const DirectConnection& a, const DirectConnection& b) {
+  return a.target().port == b.target().port &&
+         a.address().text == b.address().text;
+}
+
+/// It was kept after a reply, and what it was asked since `then` was answered.
+bool was_kept_and_answered(const DirectConnection& connection, TimePoint then) {
+  const DirectConnection::Replies& replies = connection.replies();
+  return replies.count > 1 && replies.last_asked_at > then;
 }
 
 }  // namespace
@@ -255,7 +266,7 @@ void DirectGets::check() {
 void DirectGets::drop_idle_beside(const DirectConnection& starving) {
   for (std::size_t i = idle_.size(); i-- > 0;) {
     DirectConnection& idle = *idle_[i].connection;
-    if (idle.leads_where(starving)) drop(idle);
+    if (lead_to_one_server(idle, starving)) drop(idle);
   }
 }
 
@@ -268,10 +279,10 @@ void DirectGets::relieve(TimePoint now) {
   std::size_t starve = 0;
   bool are_kept_ones_served = false;
   for (const auto& one : connections_) {
-    if (!one->leads_where(first)) continue;
+    if (!lead_to_one_server(*one, first)) continue;
     busy += one->transfer() != nullptr ? 1 : 0;
     starve += one->starves(now) ? 1 : 0;
-    are_kept_ones_served |= one->was_kept_and_answered_since(first.begun_at());
+    are_kept_ones_served |= was_kept_and_answered(*one, first.begun_at());
   }
   drop_idle_beside(first);
   const auto& notes = settings_.options.notes;
