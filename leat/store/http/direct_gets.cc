@@ -19,6 +19,9 @@ namespace {
 /// closed is not worth trying.
 constexpr std::chrono::seconds kMostIdle{4};
 
+/// One or two requests that wait may be slow replies.
+constexpr std::size_t kSeveral = 3;
+
 HostAddress address_of(const std::string& text) {
   HostAddress address{.text = text};
   auto* const v4 = reinterpret_cast<sockaddr_in*>(&address.address);
@@ -266,13 +269,17 @@ void DirectGets::relieve(TimePoint now) {
   const DirectConnection& first = **starving;
   std::size_t busy = 0;
   std::size_t starve = 0;
+  std::size_t rest = 0;  // Answered meanwhile, and kept.
   bool are_kept_ones_served = false;
   for (const auto& one : connections_) {
     if (!one->leads_where(first)) continue;
     busy += one->transfer() != nullptr ? 1 : 0;
     starve += one->starves(now) ? 1 : 0;
     are_kept_ones_served |= one->was_kept_and_answered_since(first.begun_at());
+    rest += one->transfer() == nullptr ? 1 : 0;
   }
+  // Several that wait beside one that has nothing to do.
+  are_kept_ones_served |= starve >= kSeveral && rest != 0 && rest < starve;
   drop_idle_beside(first);
   const auto& notes = settings_.options.notes;
   // A few that starve among many may be slow replies.
