@@ -121,7 +121,7 @@ Result<bool> is_still_true(const OpenedStore& opened,
   return true;
 }
 
-/// What has changed, if anything, for people.
+/// Tells people of the change, if there is one.
 std::string change_of(const OpenedCatalogue& before,
                       const OpenedCatalogue& made, const OpenedStore& opened) {
   const auto change = change_between(*before.catalogue, *made.catalogue);
