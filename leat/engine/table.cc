@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <chrono>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "leat/base/check.h"
@@ -102,6 +104,35 @@ class TableReader {
   std::optional<TableStore> places_;
 };
 
+/// Whether the objects that a kept catalogue names are still the same, if it
+/// has so few that asking is cheap; checks access otherwise. Without ETags the
+/// table itself had the sizes, and would be read again in vain.
+Result<bool> is_still_true(const OpenedStore& opened,
+                           const OpenedCatalogue& found, const Refresh& refresh,
+                           const std::stop_token& stop) {
+  if (found.source != CatalogueSource::kCache) return true;
+  const Catalogue& catalogue = *found.catalogue;
+  if (refresh.is_automatic() && catalogue.objects() <= kMostAskedFor &&
+      catalogue.etag_kind() != EtagKind::kNone) {
+    auto same = has_true_objects(*opened.store, opened.prefix, catalogue, stop);
+    if (same) return same;  // A store that does not tell may give to read.
+  }
+  LEAT_TRY_VOID(check_access(*opened.store, opened.prefix, catalogue, stop));
+  return true;
+}
+
+/// Tells people of the change, if there is one.
+std::string change_of(const OpenedCatalogue& before,
+                      const OpenedCatalogue& made, const OpenedStore& opened) {
+  const auto change = change_between(*before.catalogue, *made.catalogue);
+  if (!change.is_any()) return made.note;
+  return fmt::format(
+      "{}{}{}", made.note, made.note.empty() ? "" : "; ",
+      describe(change, opened.store->url_of(opened.prefix), before.listed_at,
+               std::chrono::floor<std::chrono::seconds>(
+                   std::chrono::system_clock::now())));
+}
+
 }  // namespace
 
 Result<Dataset> open_table(const StoreOptions& store, const ReadTable& read,
@@ -126,9 +157,13 @@ Result<Dataset> open_table(const StoreOptions& store, const ReadTable& read,
                              "can be written",
                              found.location));
   }
-  if (found.source == CatalogueSource::kCache) {
-    LEAT_TRY_VOID(check_access(*places->opened.store, places->opened.prefix,
-                               *found.catalogue, stop));
+  LEAT_TRY(const bool is_true,
+           is_still_true(places->opened, found, options.refresh, stop));
+  if (!is_true) {
+    const OpenedCatalogue before = found;
+    LEAT_TRY(found, table.open(Refresh::always(), stop));
+    if (table.places()) places = std::move(table.places());
+    found.note = change_of(before, found, places->opened);
   }
   std::vector<std::string> urls;
   for (const StorePlace& place : places->places) urls.push_back(place.url);

@@ -19,6 +19,12 @@ namespace {
 /// closed is not worth trying.
 constexpr std::chrono::seconds kMostIdle{4};
 
+/// One or two requests that wait may be slow replies.
+constexpr std::size_t kSeveral = 3;
+/// A store whose first replies come at very different times has idle
+/// connections for less than that while others wait.
+constexpr std::chrono::milliseconds kLongRest{500};
+
 HostAddress address_of(const std::string& text) {
   HostAddress address{.text = text};
   auto* const v4 = reinterpret_cast<sockaddr_in*>(&address.address);
@@ -284,6 +290,13 @@ void DirectGets::relieve(TimePoint now) {
     starve += one->starves(now) ? 1 : 0;
     are_kept_ones_served |= was_kept_and_answered(*one, first.begun_at());
   }
+  // Several that wait beside one that has long had nothing to do.
+  const auto rest = std::ranges::count_if(idle_, [&](const Idle& idle) {
+    return now - idle.since >= kLongRest &&
+           lead_to_one_server(*idle.connection, first);
+  });
+  are_kept_ones_served |=
+      starve >= kSeveral && rest != 0 && std::cmp_less(rest, starve);
   drop_idle_beside(first);
   const auto& notes = settings_.options.notes;
   // A few that starve among many may be slow replies.
