@@ -76,7 +76,7 @@ def fit_for_jax(array: np.ndarray, field: Any) -> np.ndarray:
     keeps = 'jax.config.update("jax_enable_x64", True) keeps them'
     if half.kind == "f":
         once(logging.WARNING, f"the field {field!r} is float64, and jax makes float32 of its numbers: {keeps}")
-    elif array.size and not np.iinfo(half).min <= int(array.min()) <= int(array.max()) <= np.iinfo(half).max:
+    elif array.size and not np.iinfo(half.str).min <= int(array.min()) <= int(array.max()) <= np.iinfo(half.str).max:
         raise InvalidArgument(
             f"the field {field!r} has numbers that need 64 bits, and jax would cut them to 32: {keeps}"
         )
