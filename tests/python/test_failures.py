@@ -100,7 +100,7 @@ def test_an_endpoint_that_is_down(few_tries):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    with told(leat.Unavailable, f"127.0.0.1:{port}", "2 attempts", "connect",
+    with told(leat.Unavailable, f"127.0.0.1:{port}", "2 attempts", "Connection refused",
               "check that the server runs"):
         leat.Loader("s3://bucket", global_batch_size=8, shuffle=True, storage_options={"no_sign_request": True, "endpoint_url": f"http://127.0.0.1:{port}"})
 

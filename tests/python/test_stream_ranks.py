@@ -313,7 +313,7 @@ def test_local_ranks_keep_for_each_other_what_they_index(small, serve, tmp_path)
             job.let_go(process)
         ranks = [job.ended(process) for process in processes]
     assert [rank["length"] for rank in ranks] == [None, None]
-    plain = indexed(small, tmp_path / "b", 2, epochs=8, more=7)
+    plain = indexed(small, tmp_path / "b", 2, tiers=tiers, epochs=8, more=7)
     assert epochs_of(ranks) == epochs_of(plain)
     assert served.counters()["list"] == 1
     misses = [sum(rank["all"][epoch]["cache"]["misses"] for rank in ranks) for epoch in (0, 7)]
@@ -422,7 +422,7 @@ def left_by_the_scanner(data, folder, batches, more=0, **options):
 def test_who_scans_and_keeps_dies_in_its_epoch(small, tmp_path, batches):
     options = {"memory": STOPS, "tiers": {"ram": "64MiB"}, "epochs": 2}
     rank = left_by_the_scanner(small, tmp_path / "a", batches, more=1, **options)
-    expected = indexed(small, tmp_path / "b", 2, epochs=2, more=1)[1]
+    expected = indexed(small, tmp_path / "b", 2, tiers=options["tiers"], epochs=2, more=1)[1]
     assert epochs_of([rank]) == epochs_of([expected])
     assert [epoch["content_hash"] for epoch in rank["all"]] == [
         epoch["content_hash"] for epoch in expected["all"]

@@ -219,7 +219,8 @@ auto DirectConnection::ended(ReplyReader::Step step) -> Progress {
         reader_.why()));
   }
   ++replies_.count;
-  replies_.last_asked_at = begun_at_;
+  replies_.last_at = transfer_->watch.last_byte_at();
+  replies_.last_took = replies_.last_at - begun_at_;
   Result<HttpReply> reply = transfer_->sink.outcome();
   if (reply) {
     reply->until_first_byte = transfer_->watch.first_byte_at() - begun_at_;
@@ -234,9 +235,14 @@ auto DirectConnection::over(IoStatus status) -> Progress {
   if (is_reused_ && !reader_.has_begun()) {
     return Verdict{.reply = fail(last_error_)->reply, .was_stale = true};
   }
-  const Error why = status == IoStatus::kFailed
-                        ? stream_.error()
-                        : unavailable("the server closed the connection");
+  const bool may_speak_tls = replies_.count == 0 && !plan_.target.is_tls;
+  const Error why =
+      status == IoStatus::kFailed ? stream_.error()
+      : may_speak_tls && !reader_.has_begun()
+          ? unavailable(
+                "the server closed the connection without an answer; if the "
+                "port speaks TLS, write https:// in the place of http://")
+          : unavailable("the server closed the connection");
   if (!reader_.has_head()) return fail(why);
   if (status == IoStatus::kEnd && reader_.end() == ReplyReader::Step::kDone) {
     return ended(ReplyReader::Step::kDone);

@@ -67,7 +67,8 @@ class DirectConnection {
   /// Those that it has received whole.
   struct Replies {
     std::size_t count = 0;
-    TimePoint last_asked_at;
+    TimePoint last_at;
+    Nanoseconds last_took{};
   };
 
   /// The outcome of a request.

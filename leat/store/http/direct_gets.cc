@@ -21,9 +21,9 @@ constexpr std::chrono::seconds kMostIdle{4};
 
 /// One or two requests that wait may be slow replies.
 constexpr std::size_t kSeveral = 3;
-/// A store whose first replies come at very different times has idle
-/// connections for less than that while others wait.
-constexpr std::chrono::milliseconds kLongRest{500};
+/// While others wait for a second, a store that is merely slow answers none so
+/// soon.
+constexpr std::chrono::milliseconds kSoon{250};
 
 HostAddress address_of(const std::string& text) {
   HostAddress address{.text = text};
@@ -77,10 +77,11 @@ bool lead_to_one_server(const DirectConnection& a, const DirectConnection& b) {
          a.address().text == b.address().text;
 }
 
-/// It was kept after a reply, and what it was asked since `then` was answered.
+/// It was kept after a reply, and answered again since then, and soon.
 bool was_kept_and_answered(const DirectConnection& connection, TimePoint then) {
   const DirectConnection::Replies& replies = connection.replies();
-  return replies.count > 1 && replies.last_asked_at > then;
+  return replies.count > 1 && replies.last_at > then &&
+         replies.last_took <= kSoon;
 }
 
 }  // namespace
@@ -290,9 +291,9 @@ void DirectGets::relieve(TimePoint now) {
     starve += one->starves(now) ? 1 : 0;
     are_kept_ones_served |= was_kept_and_answered(*one, first.begun_at());
   }
-  // Several that wait beside one that has long had nothing to do.
+  // Several that wait beside one that was answered soon, and has nothing to do.
   const auto rest = std::ranges::count_if(idle_, [&](const Idle& idle) {
-    return now - idle.since >= kLongRest &&
+    return idle.connection->replies().last_took <= kSoon &&
            lead_to_one_server(*idle.connection, first);
   });
   are_kept_ones_served |=
