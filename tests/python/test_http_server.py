@@ -135,4 +135,4 @@ def test_named_files_on_such_a_server_are_asked_for_and_read(tmp_path, fresh_cac
         for _ in range(2):  # The second time the catalogue is there, and each name is asked for.
             with leat.Loader(url, batch_size=4, train=False, batch="dict", output="numpy") as loader:
                 assert [row[0] for batch in loader for row in batch["data"]] == list(range(12))
-        assert time.monotonic() - began < 25
+        assert time.monotonic() - began < 45  # It took 52 s when HEADs had connections apart.
