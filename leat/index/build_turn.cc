@@ -2,21 +2,9 @@
 
 #include <utility>
 
-#include "leat/base/mutex.h"
+#include "leat/base/pause.h"
 
 namespace leat {
-namespace {
-
-/// False if `stop` fired meanwhile.
-bool waited(Nanoseconds how_long, const std::stop_token& stop) {
-  Mutex mutex;
-  CondVar stopped;
-  MutexLock lock(mutex);
-  stopped.wait_for(lock, stop, how_long, [] { return false; });
-  return !stop.stop_requested();
-}
-
-}  // namespace
 
 Result<std::optional<CatalogueLock>> wait_for_turn(
     const std::string& path, const Launch& launch, const TurnTimes& times,
@@ -39,7 +27,7 @@ Result<std::optional<CatalogueLock>> wait_for_turn(
         return lock;
       }
     }
-    if (!waited(times.pace, stop)) {
+    if (!pause_for(times.pace, stop)) {
       return Error(ErrorCode::kCancelled, "stopped waiting for a catalogue");
     }
   }

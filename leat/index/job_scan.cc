@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "leat/base/buffer.h"
+#include "leat/base/pause.h"
 #include "leat/index/scan_entries.h"
 #include "leat/runtime/log.h"
 
@@ -33,15 +34,6 @@ std::optional<std::uint64_t> number_of(std::string_view text) {
 
 std::span<const std::byte> behind_letter(const std::string& text) {
   return as_bytes(std::string_view(text).substr(1));
-}
-
-/// False if the stop came first.
-bool wait_a_while(Nanoseconds how_long, const std::stop_token& stop) {
-  Mutex mutex;
-  CondVar stopped;
-  MutexLock lock(mutex);
-  stopped.wait_for(lock, stop, how_long, [] { return false; });
-  return !stop.stop_requested();
 }
 
 }  // namespace
@@ -95,7 +87,7 @@ Result<JobScan::Listed> JobScan::take_listing(const std::stop_token& stop) {
     }
     if (!told) lose(told.error());
     if (lister && is_gone(static_cast<std::uint32_t>(*lister))) break;
-    if (!wait_a_while(pause(looks), stop)) {
+    if (!pause_for(pause(looks), stop)) {
       return Error(ErrorCode::kCancelled, "stopped waiting for a listing");
     }
   }

@@ -11,9 +11,9 @@ import importlib.util
 import pathlib
 import sys
 
-from torch.library import Library
+from torch import library as registry
 
-_kept: list[Library] = []  # As long as it lives, so do its ops.
+_kept: list[registry.Library] = []  # As long as it lives, so do its ops.
 
 
 def is_there() -> bool:
@@ -34,8 +34,8 @@ def load() -> None:
             raise
         for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
             del sys.modules[name]
-        library = Library("torchvision", "DEF")
+        ops = registry.Library("torchvision", "DEF")
         for op in ("nms", "qnms"):
-            library.define(f"{op}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        _kept.append(library)
+            ops.define(f"{op}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        _kept.append(ops)
         importlib.import_module("torchvision")

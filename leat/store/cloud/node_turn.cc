@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "leat/base/mutex.h"
+#include "leat/base/pause.h"
 #include "leat/runtime/trust.h"
 
 namespace leat {
@@ -23,15 +23,6 @@ int open_file(const std::string& path) {
   return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
-/// False once `stop` has fired.
-bool tick(const std::stop_token& stop) {
-  Mutex mutex;
-  CondVar stopped;
-  MutexLock lock(mutex);
-  stopped.wait_for(lock, stop, kTick, [] { return false; });
-  return !stop.stop_requested();
-}
-
 }  // namespace
 
 NodeTurn NodeTurn::wait(const std::string& path, Nanoseconds most,
@@ -43,7 +34,7 @@ NodeTurn NodeTurn::wait(const std::string& path, Nanoseconds most,
   // Not the flock that blocks: nothing would end it.
   while (::flock(file, LOCK_EX | LOCK_NB) != 0) {
     const bool may_pass = errno == EWOULDBLOCK || errno == EINTR;
-    if (!may_pass || clock.now() >= deadline || !tick(stop)) {
+    if (!may_pass || clock.now() >= deadline || !pause_for(kTick, stop)) {
       ::close(file);
       return NodeTurn(-1);
     }
