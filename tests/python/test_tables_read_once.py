@@ -111,9 +111,19 @@ def test_batches_make_the_catalogue_that_whole_columns_make(folder, monkeypatch,
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 def test_opening_again_reads_nothing_of_the_table(folder, serve, kind):
+    lines = []
+    for number, line in enumerate((folder / "table.jsonl").read_text().splitlines() * 2):
+        row = {**json.loads(line), "path": f"more/{number}.png"}
+        write(folder / row["path"], b"x" * (number + 1))
+        lines.append(json.dumps(row))
+    write(folder / "table.jsonl", "\n".join(lines).encode())
+    rows = [json.loads(line) for line in lines]
+    table = [",".join(rows[0]), *(",".join(str(value) for value in row.values()) for row in rows)]
+    write(folder / "table.csv", "\n".join(table).encode())
     if kind == "parquet":
         write_parquet(folder)
     served = serve(folder)
+    count = len(rows)  # More than are asked for one by one.
 
     def opened(**options) -> leat.Dataset:
         served.reset()
@@ -121,17 +131,30 @@ def test_opening_again_reads_nothing_of_the_table(folder, serve, kind):
 
     first = opened()
     asked = served.counters()
-    assert (asked["list"], asked["head"], asked["get"]) == (0, 1 + 7, 1)
+    assert (asked["list"], asked["head"], asked["get"]) == (0, 1 + count, 1)
     again = opened()
     asked = served.counters()
     # One HEAD of the table; one byte of an object says that the objects may be read.
     assert (asked["list"], asked["head"], asked["get"], asked["bytes"]) == (0, 1, 1, 1)
     assert (again.digest, again.classes) == (first.digest, ["ant", "bee", "cat", "dog"])
-    assert again[3] == {"image": b"xx", "label": 0}
+    assert again[3] == {"image": b"xxxx", "label": 0}
     opened(refresh="always")
-    assert served.counters()["head"] == 1 + 7
+    assert served.counters()["head"] == 1 + count
     opened(classes=["dog", "cat", "bee", "ant"])
-    assert served.counters()["head"] == 1 + 7
+    assert served.counters()["head"] == 1 + count
+
+
+def test_opening_again_asks_for_each_of_few_objects(folder, serve):
+    served = serve(folder)
+
+    def opened() -> leat.Dataset:
+        served.reset()
+        return leat.Dataset.from_manifest(f"{served.url}/table.csv", fields=FIELDS, **served.options)
+
+    digests = {opened().digest for _ in range(2)}
+    asked = served.counters()
+    assert len(digests) == 1
+    assert (asked["list"], asked["head"], asked["get"]) == (0, 1 + 7, 0)
 
 
 def test_a_table_of_this_machine_is_not_read_again_once_it_is_old(folder, monkeypatch):
@@ -322,25 +345,28 @@ def test_lines_end_as_they_do_and_bytes_are_counted(folder, monkeypatch):
 def test_several_places_are_noted_with_the_catalogue(folder, tmp_path, serve, fresh_cache, settled):
     served = serve(folder)
     away = write(tmp_path / "away/b.png", b"far")
-    table = write(tmp_path / "here/t.csv", f"path\nnear.png\n{served.url}/images/0.png\n{away}\n".encode())
+    there = [str(write(folder / f"more/{number}.png", b"x").relative_to(folder)) for number in range(17)]
+    paths = ["near.png", *(f"{served.url}/{path}" for path in there), away]  # More than are asked for one by one.
+    table = write(tmp_path / "here/t.csv", "\n".join(["path", *map(str, paths), ""]).encode())
     write(tmp_path / "here/near.png", b"near")
+    expected = [b"near", *[b"x"] * 17, b"far"]
 
     def values() -> list[bytes]:
         dataset = leat.Dataset.from_manifest(table, fields={"image": "path"}, **served.options)
         return [sample["image"] for sample in dataset]
 
-    assert values() == [b"near", b"x", b"far"]
+    assert values() == expected
     served.reset()
-    assert values() == [b"near", b"x", b"far"]
+    assert values() == expected
     assert served.counters()["head"] == 0
     (note,) = fresh_cache.glob("catalogues/*.places")
     for damage in (b"", b"leat places 1\n3 abc\n", note.read_bytes()[:-1]):
         note.write_bytes(damage)
         served.reset()
-        assert values() == [b"near", b"x", b"far"]
-        assert served.counters()["head"] == 1
+        assert values() == expected
+        assert served.counters()["head"] == 17
     note.unlink()
-    assert values() == [b"near", b"x", b"far"]
+    assert values() == expected
 
 
 def test_one_url_at_another_endpoint_is_another_place(tmp_path, monkeypatch, fresh_cache, settled):

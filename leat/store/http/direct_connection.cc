@@ -15,6 +15,11 @@ namespace {
 /// (RFC 8305 recommends 250 ms between attempts).
 constexpr std::chrono::milliseconds kFirstAttempt{250};
 
+/// How long one attempt to connect may take. Linux resends a first packet after
+/// 1, 3, 7, 15 and 31 s; new attempts send one each second. A server whose
+/// queue of connections was full is then reached soon after it has room.
+constexpr std::chrono::seconds kMostAttempt{2};
+
 /// The most bytes that one connection reads before the others have their turn.
 constexpr std::size_t kMostBytesATurn = 1 << 20;
 
@@ -106,6 +111,10 @@ auto DirectConnection::check(TimePoint now) -> Progress {
   if (state_ == State::kConnecting) {
     plan_.connect_until += now - attempt_until_;
     if (next_address_ < plan_.addresses.size()) return try_next_address(now);
+    if (now < plan_.connect_until) {
+      next_address_ = 0;
+      return try_next_address(now);
+    }
   }
   if (now >= plan_.connect_until) return fail(last_error_);
   return try_next_address(now);
@@ -131,7 +140,8 @@ auto DirectConnection::try_next_address(TimePoint now) -> Progress {
     sockets_.opened(stream_.fd(), *this);
     sockets_.watch(stream_.fd(), EPOLLOUT);
     const auto left = static_cast<long>(plan_.addresses.size() - next_address_);
-    Nanoseconds patience = (plan_.connect_until - now) / (left + 1);
+    Nanoseconds patience = std::min<Nanoseconds>(
+        (plan_.connect_until - now) / (left + 1), kMostAttempt);
     if (next_address_ == 1 && left != 0 &&
         plan_.addresses[1].address.ss_family != family()) {
       patience = std::min<Nanoseconds>(patience, kFirstAttempt);
