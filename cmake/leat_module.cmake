@@ -56,12 +56,10 @@ function(optimise_less target)
   endif()
 endfunction()
 
-# For a program of tests. Sanitized, what it tests is optimised and it is not.
+# For a program of tests: the modules that it tests are optimised, and it is less.
 function(compile_test target)
   compile_together(${target})
-  if(LEAT_SANITIZE)
-    optimise_less(${target})
-  endif()
+  optimise_less(${target})
 endfunction()
 
 # compile_together(leat_cli [MOST]): with LEAT_TOGETHER, the compiler reads the headers that
