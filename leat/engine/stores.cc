@@ -164,9 +164,9 @@ Driver driver_at(const Url& url, std::string prefix, std::string endpoint) {
 std::shared_ptr<EndpointNotes> notes_at(const std::string& endpoint) {
   // The process's: a loader that is opened in an outage must know what another
   // one has heard. No store outlives it, since each holds what it uses of it.
-  static RecentAnswers answers;
+  static KnownEndpoints endpoints;
   auto notes = std::make_shared<EndpointNotes>();
-  notes->last_answer = answers.of(endpoint, SteadyClock().now());
+  notes->known = endpoints.of(endpoint, SteadyClock().now());
   return notes;
 }
 

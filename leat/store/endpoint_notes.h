@@ -7,7 +7,7 @@
 #include <string>
 
 #include "leat/base/clock.h"
-#include "leat/store/recent_answers.h"
+#include "leat/store/known_endpoints.h"
 
 namespace leat {
 
@@ -18,8 +18,8 @@ struct EndpointNotes {
   /// anybody reads it; empty where the store's URLs name it already.
   std::string endpoint;
   /// Other stores of this process share it, if they ask it too; set before
-  /// anybody reads it. Null: nothing.
-  std::shared_ptr<LastAnswer> last_answer{};
+  /// anybody reads it.
+  std::shared_ptr<KnownEndpoint> known = std::make_shared<KnownEndpoint>();
   /// The replies after which the connection was reusable, and those after which
   /// it was not.
   std::atomic<std::uint64_t> kept = 0;
@@ -31,9 +31,6 @@ struct EndpointNotes {
   std::atomic<std::int64_t> quickest_nanoseconds = 0;
   /// Requests that took so long that a packet must have been dropped.
   std::atomic<std::uint64_t> late = 0;
-  /// Until then no connection carries a second request, in nanoseconds of the
-  /// SteadyClock: the server left new ones waiting while it answered kept ones.
-  std::atomic<std::int64_t> crowded_until_nanoseconds = 0;
 
   /// The service asks for no request before this (`Retry-After`), in
   /// nanoseconds of the SteadyClock; 0: it never has.
@@ -41,20 +38,18 @@ struct EndpointNotes {
 
   /// Linux resends the first packet of a connection after a second.
   static constexpr Nanoseconds kLate = std::chrono::milliseconds(900);
-  /// A server with few threads rarely gets more of them.
-  static constexpr Nanoseconds kCrowded = std::chrono::minutes(10);
 
   /// A reply of any kind has come: a failure from now on is an outage; a server
   /// that has only failed may never have existed.
   void note_answer(TimePoint now) {
     has_answered_.store(true, std::memory_order_relaxed);
-    if (last_answer != nullptr) last_answer->note(now);
+    known->note_answer(now);
   }
   /// It has answered this store, or others of this process shortly before it
   /// was first asked for. Does not change again once it is true.
   bool is_there(TimePoint now) const {
     if (has_answered_.load(std::memory_order_relaxed)) return true;
-    if (last_answer == nullptr || !last_answer->is_recent(now)) return false;
+    if (!known->answered_recently(now)) return false;
     has_answered_.store(true, std::memory_order_relaxed);
     return true;
   }
@@ -73,9 +68,9 @@ struct EndpointNotes {
   /// If there are several such requests, the one that reaches furthest counts.
   void note_not_before(TimePoint until) {
     const std::int64_t wanted = until.time_since_epoch().count();
-    std::int64_t known = not_before_nanoseconds;
-    while (known < wanted &&
-           !not_before_nanoseconds.compare_exchange_weak(known, wanted)) {
+    std::int64_t latest = not_before_nanoseconds;
+    while (latest < wanted &&
+           !not_before_nanoseconds.compare_exchange_weak(latest, wanted)) {
     }
   }
   TimePoint not_before() const {
@@ -84,13 +79,10 @@ struct EndpointNotes {
   void note_late() { late.fetch_add(1, std::memory_order_relaxed); }
 
   void note_crowded(TimePoint now) {
-    crowded_until_nanoseconds = (now + kCrowded).time_since_epoch().count();
+    known->note_crowded(now);
     note_late();
   }
-  bool is_crowded(TimePoint now) const {
-    return now.time_since_epoch().count() <
-           crowded_until_nanoseconds.load(std::memory_order_relaxed);
-  }
+  bool is_crowded(TimePoint now) const { return known->is_crowded(now); }
 
  private:
   mutable std::atomic<bool> has_answered_ = false;

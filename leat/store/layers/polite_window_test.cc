@@ -54,7 +54,7 @@ TEST_F(PoliteWindowTest, IsBoundedWhileAServerOfFewThreadsIsCrowded) {
   notes_.note_crowded(now_);
   window_.read_ended(now_);
   EXPECT_LE(window_.most(), 4u);
-  now_ += EndpointNotes::kCrowded;
+  now_ += KnownEndpoint::kCrowded;
   window_.read_ended(now_);
   EXPECT_EQ(window_.most(), SIZE_MAX);
 }

@@ -1,4 +1,4 @@
-#include "leat/store/recent_answers.h"
+#include "leat/store/known_endpoints.h"
 
 #include <string_view>
 
@@ -15,18 +15,19 @@ std::string without_path(const std::string& endpoint) {
 
 }  // namespace
 
-std::shared_ptr<LastAnswer> RecentAnswers::of(const std::string& endpoint,
-                                              TimePoint now) {
+std::shared_ptr<KnownEndpoint> KnownEndpoints::of(const std::string& endpoint,
+                                                  TimePoint now) {
   const MutexLock lock(mutex_);
-  std::erase_if(known_, [&](const auto& one) {
-    return one.second.use_count() == 1 && !one.second->is_recent(now);
+  std::erase_if(known_, [&](const auto& entry) {
+    return entry.second.use_count() == 1 &&
+           !entry.second->answered_recently(now);
   });
-  auto& last = known_[without_path(endpoint)];
-  if (last == nullptr) last = std::make_shared<LastAnswer>();
-  return last;
+  auto& one = known_[without_path(endpoint)];
+  if (one == nullptr) one = std::make_shared<KnownEndpoint>();
+  return one;
 }
 
-std::size_t RecentAnswers::count() const {
+std::size_t KnownEndpoints::count() const {
   const MutexLock lock(mutex_);
   return known_.size();
 }
