@@ -6,9 +6,12 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <latch>
@@ -17,6 +20,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -144,6 +148,7 @@ TEST_P(IoThreadTest, SaysWhyNoAddressServed) {
 /// that connects hears nothing.
 class SilentPort {
  public:
+  /// 0: a free port.
   SilentPort(const HostAddress& address, std::uint16_t port)
       : address_(address),
         listener_(
@@ -153,6 +158,8 @@ class SilentPort {
     const auto* at = reinterpret_cast<const sockaddr*>(&address_.address);
     is_open_ = bind(listener_.get(), at, address_.size_bytes) == 0 &&
                listen(listener_.get(), 0) == 0;
+    reinterpret_cast<sockaddr_in&>(address_.address).sin_port =
+        htons(this->port());
     for (int i = 0; i < 4; ++i) {
       waiting_.emplace_back(socket(address_.address.ss_family,
                                    SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
@@ -161,6 +168,31 @@ class SilentPort {
     }
   }
   bool is_open() const { return is_open_; }
+  std::uint16_t port() const {
+    sockaddr_in bound{};
+    socklen_t size_bytes = sizeof bound;
+    getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&bound),
+                &size_bytes);
+    return ntohs(bound.sin_port);
+  }
+
+  /// From now on there is room; the first client that sends a request is
+  /// answered. Returns false if none comes in 10 s.
+  bool answer_one() const {
+    for (pollfd coming{listener_.get(), POLLIN, 0};
+         poll(&coming, 1, 10'000) == 1;) {
+      const OwnedFd client(accept(listener_.get(), nullptr, nullptr));
+      pollfd asking{client.get(), POLLIN, 0};
+      std::array<char, 4096> request;
+      if (poll(&asking, 1, 100) == 1 &&
+          recv(client.get(), request.data(), request.size(), 0) > 0) {
+        constexpr std::string_view kReply =
+            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+        return send(client.get(), kReply.data(), kReply.size(), 0) > 0;
+      }
+    }
+    return false;
+  }
 
  private:
   HostAddress address_;
@@ -180,6 +212,24 @@ TEST(DirectGetsTest, GivesUpOnAnAddressThatIsSilentAndTriesTheNext) {
 
   const auto reply =
       fetch(io, fmt::format("http://bucket.test:{}/x", server.port()), "GET");
+
+  EXPECT_TRUE(reply) << reply.error().message();
+}
+
+// Linux alone would send its next packet to connect after 7 s.
+TEST(DirectGetsTest, TriesAgainWhereAServerHadNoRoomForConnections) {
+  const SilentPort full(answers({"127.0.0.7"})("")->front(), 0);
+  ASSERT_TRUE(full.is_open());
+  Resolver resolver(answers({"127.0.0.7"}));
+  IoThread io({.options = {.connect_timeout = std::chrono::seconds(6)}},
+              resolver);
+  std::jthread server([&full] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(3300));
+    EXPECT_TRUE(full.answer_one());
+  });
+
+  const auto reply =
+      fetch(io, fmt::format("http://bucket.test:{}/x", full.port()), "GET");
 
   EXPECT_TRUE(reply) << reply.error().message();
 }
