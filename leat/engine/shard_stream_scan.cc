@@ -78,6 +78,7 @@ void ShardStream::run(const std::stop_token& stop) {
       made.error().code() != ErrorCode::kCancelled) {
     (void)log->append(made.error());  // Without it others find the error.
   }
+  if (shards_.job != nullptr) shards_.job->leave();
   const MutexLock lock(mutex_);
   if (made) {
     catalogue_ = *std::move(made);
