@@ -288,6 +288,19 @@ def test_a_rank_whose_listing_is_too_large_scans_as_the_others_do(shards, whole,
     assert steps_of(said) == whole[0]
 
 
+def test_members_that_the_store_should_not_keep_are_found_by_each_rank(shards, whole, tmp_path, monkeypatch):
+    monkeypatch.setattr(_scan_board, "MOST_TOLD", 2 * 5_000)
+    job = Job(monkeypatch, shards, 2, tmp_path)
+
+    said = job.run()
+
+    told = {key: value for key, value in job.store.values.items() if "/shard/" in key}
+    kept = [key for key, value in told.items() if zlib.decompress(value) != b"T"]
+    assert len(told) == SHARDS and 0 < len(kept) < SHARDS
+    assert sum(len(told[key]) for key in kept) <= 2 * 5_000
+    assert steps_of(said) == whole[0]
+
+
 def test_a_damaged_shard_fails_all_ranks_where_it_lies(tmp_path, monkeypatch):
     folder = tmp_path / "shards"
     make_shards(folder, shards=8, samples=32, size=50_000)
@@ -330,6 +343,16 @@ def test_messages_too_large_for_the_store_are_told_of(monkeypatch):
     board = _scan_board.ScanBoard(Store(), 0, 2)
     assert not board.put("a", os.urandom(200)) and board.get("a") is None
     assert board.put("a", b"0" * 10_000) and board.get("a") == b"0" * 10_000
+
+
+def test_a_rank_writes_its_part_of_what_the_store_should_keep(monkeypatch):
+    monkeypatch.setattr(_scan_board, "MOST_TOLD", 2_000)
+    board = _scan_board.ScanBoard(Store(), 0, 2)
+    assert board.put("a", os.urandom(600))
+    assert not board.put("b", os.urandom(600)) and board.get("b") is None
+    assert board.put("c", os.urandom(375))
+    assert not board.put("d", os.urandom(100))
+    assert board.put("left/0", b"") and board.put("d", b"T")  # Without them others would wait in vain.
 
 
 def test_messages_that_are_cut_short_are_corrupt():
