@@ -301,6 +301,17 @@ def test_members_that_the_store_should_not_keep_are_found_by_each_rank(shards, w
     assert steps_of(said) == whole[0]
 
 
+def test_a_board_that_answers_with_another_type_is_lost(shards, whole, tmp_path, monkeypatch):
+    """It ended the process, from a thread of the scan."""
+    get = _scan_board.ScanBoard.get
+    monkeypatch.setattr(_scan_board.ScanBoard, "get", lambda board, name: 7 if "/shard/" in name else get(board, name))
+
+    said = Job(monkeypatch, shards, 2, tmp_path).run()
+
+    assert [rank["error"] for rank in said] == [None] * 2
+    assert steps_of(said) == whole[0]
+
+
 def test_a_damaged_shard_fails_all_ranks_where_it_lies(tmp_path, monkeypatch):
     folder = tmp_path / "shards"
     make_shards(folder, shards=8, samples=32, size=50_000)
