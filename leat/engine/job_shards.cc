@@ -1,7 +1,9 @@
 #include "leat/engine/job_shards.h"
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "leat/base/errors.h"
 #include "leat/runtime/start_thread.h"
@@ -13,13 +15,18 @@ namespace {
 /// A rank says that its training waits only after a moment: then others read
 /// headers alone, and the bytes once more.
 constexpr Nanoseconds kAskAfter = std::chrono::seconds(1);
+/// So far ahead of a shard that no other rank tells, others are looked for: of
+/// each, one header comes after the other.
+constexpr std::size_t kLeftAhead = 16;
 
 }  // namespace
 
-JobShards::JobShards(JobScan& job, ScanOurs scan_ours, ScanOne scan_one)
+JobShards::JobShards(JobScan& job, std::size_t shards, ScanOurs scan_ours,
+                     ScanLeft scan_left)
     : job_(job),
+      shards_(shards),
       scan_ours_(std::move(scan_ours)),
-      scan_one_(std::move(scan_one)),
+      scan_left_(std::move(scan_left)),
       thread_(start_thread([this](const std::stop_token& stop) {
         name_this_thread("leat-scan-ours");
         run(stop);
@@ -80,6 +87,7 @@ Result<ScannedShard> JobShards::take_ours(std::size_t shard,
 
 Result<ScannedShard> JobShards::take_theirs(std::size_t shard,
                                             const std::stop_token& stop) {
+  if (auto found = left_.extract(shard)) return std::move(found.mapped());
   const SteadyClock clock;
   const TimePoint begin = clock.now();
   for (std::size_t looks = 0; !stop.stop_requested(); ++looks) {
@@ -89,7 +97,7 @@ Result<ScannedShard> JobShards::take_theirs(std::size_t shard,
         if (entry.error) return *std::move(entry.error);
         return std::move(entry.shard);
       case JobScan::Sight::kLeft:
-        return scan_one_(shard, stop);
+        return scan_left(shard, stop);
       case JobScan::Sight::kComing:
         break;
     }
@@ -98,6 +106,29 @@ Result<ScannedShard> JobShards::take_theirs(std::size_t shard,
     changed_.wait_for(lock, stop, job_.pause(looks), [] { return false; });
   }
   return Error(ErrorCode::kCancelled, "the scan was ended");
+}
+
+/// Scans this shard, and with it those of the next that nobody tells either.
+Result<ScannedShard> JobShards::scan_left(std::size_t shard,
+                                          const std::stop_token& stop) {
+  std::vector<std::size_t> left{shard};
+  const std::size_t end = std::min(shards_, shard + kLeftAhead);
+  for (std::size_t next = shard + 1; next < end; ++next) {
+    ScanEntry entry;
+    if (!job_.is_ours(next) && !left_.contains(next) &&
+        job_.look_at(next, entry) == JobScan::Sight::kLeft) {
+      left.push_back(next);
+    }
+  }
+  const TakeShard take = [&](std::size_t place,
+                             ScannedShard scanned) -> Result<void> {
+    left_.emplace(left[place], std::move(scanned));
+    return {};
+  };
+  Result<void> scanned = scan_left_(left, take, stop);
+  // The error of a later shard waits for that one's turn.
+  if (auto found = left_.extract(shard)) return std::move(found.mapped());
+  return scanned.error();
 }
 
 }  // namespace leat

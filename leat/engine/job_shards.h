@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <thread>
 
@@ -25,11 +26,15 @@ class JobShards {
   /// Scans all shards of this rank and gives one after the other to `take`.
   using ScanOurs =
       std::function<Result<void>(const TakeShard& take, std::stop_token stop)>;
-  /// Scans the shard of a rank that does not.
-  using ScanOne = std::function<Result<ScannedShard>(std::size_t shard,
-                                                     const std::stop_token&)>;
+  /// Scans shards that no other rank tells, at once, and gives them to `take`
+  /// in order, by their places in `shards`.
+  using ScanLeft = std::function<Result<void>(
+      std::span<const std::size_t> shards, const TakeShard& take,
+      const std::stop_token&)>;
 
-  JobShards(JobScan& job, ScanOurs scan_ours, ScanOne scan_one);
+  /// Scans a listing of `shards` shards.
+  JobShards(JobScan& job, std::size_t shards, ScanOurs scan_ours,
+            ScanLeft scan_left);
   ~JobShards();
   JobShards(const JobShards&) = delete;
   JobShards& operator=(const JobShards&) = delete;
@@ -46,10 +51,14 @@ class JobShards {
                                  const std::stop_token& stop);
   Result<ScannedShard> take_theirs(std::size_t shard,
                                    const std::stop_token& stop);
+  Result<ScannedShard> scan_left(std::size_t shard,
+                                 const std::stop_token& stop);
 
   JobScan& job_;
+  const std::size_t shards_;
   const ScanOurs scan_ours_;
-  const ScanOne scan_one_;
+  const ScanLeft scan_left_;
+  std::map<std::size_t, ScannedShard> left_;  ///< Scanned before their turn.
   Mutex mutex_;
   CondVar changed_;
   std::map<std::size_t, ScannedShard> ours_ LEAT_GUARDED_BY(mutex_);

@@ -78,6 +78,7 @@ void ShardStream::run(const std::stop_token& stop) {
       made.error().code() != ErrorCode::kCancelled) {
     (void)log->append(made.error());  // Without it others find the error.
   }
+  if (shards_.job != nullptr) shards_.job->leave();
   const MutexLock lock(mutex_);
   if (made) {
     catalogue_ = *std::move(made);
@@ -187,12 +188,16 @@ bool ShardStream::wants_parts() const {
 /// Scans the shards of this rank, and takes those of the others from the job.
 Result<void> ShardStream::scan_in_job(const std::stop_token& stop) {
   JobShards shards(
-      *shards_.job,
+      *shards_.job, to_scan_.size(),
       [this](const TakeShard& take, const std::stop_token& ended) {
         return scan_ours(take, ended);
       },
-      [this](std::size_t shard, const std::stop_token& ended) {
-        return scan_shard(inner_, in_store(prefix_, to_scan_[shard]), ended);
+      [this](std::span<const std::size_t> left, const TakeShard& take,
+             const std::stop_token& ended) {
+        std::vector<ShardToScan> to_scan;
+        for (const std::size_t i : left) to_scan.push_back(to_scan_[i]);
+        return scan_all(inner_, prefix_, to_scan,
+                        shards_.catalogue_options.index.threads, take, ended);
       });
   for (std::size_t i = known_shards(); i < to_scan_.size(); ++i) {
     LEAT_TRY(ScannedShard scanned, shards.take(i, stop));

@@ -81,8 +81,10 @@ struct Opening {
   void warn_of_change(const SortedObjects& objects) const;
   /// Lists the data: unindexed shards, or else the dataset.
   Result<LoaderSource> list() const;
-  /// Lists once for all ranks of this node.
-  Result<LoaderSource> list_once(const Launch& launch) const;
+  /// Lists once for all ranks of this node, unless this rank has.
+  Result<LoaderSource> list_once(
+      const Launch& launch,
+      std::optional<LoaderSource> listed = std::nullopt) const;
   /// Lists once for all ranks of the job, which then scan together.
   Result<LoaderSource> list_in_job(std::unique_ptr<JobScan> job,
                                    const Launch& launch) const;
@@ -133,7 +135,8 @@ Result<LoaderSource> Opening::list() const {
   return open_dataset(with_objects);
 }
 
-Result<LoaderSource> Opening::list_once(const Launch& launch) const {
+Result<LoaderSource> Opening::list_once(
+    const Launch& launch, std::optional<LoaderSource> listed) const {
   const std::vector<std::string>& classes = options.index.classes;
   const auto path = kept_catalogue_path(opened.identity, classes, env);
   const auto log_at = log_path();
@@ -174,7 +177,8 @@ Result<LoaderSource> Opening::list_once(const Launch& launch) const {
   if (log == nullptr || !log->is_writer()) return open_dataset(options);
   log->hide();
   // Data other than shards gets its catalogue here, while the others wait.
-  LEAT_TRY(LoaderSource source, list());
+  LEAT_TRY(LoaderSource source,
+           listed ? Result<LoaderSource>(*std::move(listed)) : list());
   auto* const shards = std::get_if<UnindexedShards>(&source);
   if (shards == nullptr) {
     log->remove();
@@ -206,8 +210,14 @@ Result<LoaderSource> Opening::list_in_job(std::unique_ptr<JobScan> job,
   Result<LoaderSource> source = list();
   auto* const shards =
       source ? std::get_if<UnindexedShards>(&*source) : nullptr;
-  job->tell_listing(shards == nullptr ? nullptr : &shards->objects);
-  if (shards != nullptr) shards->job = std::move(job);
+  const bool is_told =
+      job->tell_listing(shards == nullptr ? nullptr : &shards->objects);
+  if (shards == nullptr) return source;
+  if (!is_told) {
+    job.reset();  // As the others do.
+    return list_once(launch, *std::move(source));
+  }
+  shards->job = std::move(job);
   return source;
 }
 

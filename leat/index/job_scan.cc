@@ -46,8 +46,12 @@ JobScan::JobScan(std::shared_ptr<ScanBoard> board, std::string_view place,
       opened_at_(clock_.now()),
       opening_(board_->begin(place)) {}
 
-JobScan::~JobScan() {
-  if (!is_lost_) (void)board_->put(name("left", rank_.rank), "");
+JobScan::~JobScan() { leave(); }
+
+void JobScan::leave() {
+  if (has_left_.exchange(true)) return;
+  // A rank that beats and tells nothing would be waited for without end.
+  (void)board_->put(name("left", rank_.rank), "");
   board_->end(opening_);
 }
 
@@ -56,7 +60,8 @@ std::string JobScan::name(std::string_view kind, std::uint64_t number) const {
 }
 
 void JobScan::lose(const Error& error) {
-  if (is_lost_.exchange(true)) return;
+  if (has_left_) return;
+  leave();
   log_warning(
       "this rank indexes the shards of other ranks for itself: the job's store "
       "does not answer: " +
@@ -72,7 +77,7 @@ Result<JobScan::Listed> JobScan::take_listing(const std::stop_token& stop) {
   }
   if (*is_first) return Listed{.who = Listed::Who::kThis, .objects = {}};
   std::optional<std::uint64_t> lister;
-  for (std::size_t looks = 0; !is_lost_; ++looks) {
+  for (std::size_t looks = 0; !has_left_; ++looks) {
     const auto told = board_->get(opening_ + "/listing");
     if (told && *told) {
       const std::string& text = **told;
@@ -94,21 +99,31 @@ Result<JobScan::Listed> JobScan::take_listing(const std::stop_token& stop) {
   return Listed{};
 }
 
-void JobScan::tell_listing(const SortedObjects* objects) {
+bool JobScan::tell_listing(const SortedObjects* objects) {
   const std::string bytes = objects == nullptr
                                 ? std::string(1, kNoShardsLetter)
                                 : kListingLetter + pack(*objects);
   const std::string at = opening_ + "/listing";
   Result<bool> told = board_->put(at, bytes);
+  const bool is_told = told && *told;
   if (told && !*told) told = board_->put(at, std::string(1, kNoShardsLetter));
   if (!told) lose(told.error());
+  return is_told;
 }
 
 void JobScan::tell_entry(std::size_t shard, const std::string& bytes) {
-  if (is_lost_) return;
+  if (has_left_) return;
   const std::string at = name("shard", shard);
   Result<bool> told = board_->put(at, bytes);
-  if (told && !*told) told = board_->put(at, std::string(1, kTooManyLetter));
+  if (told && !*told) {
+    told = board_->put(at, std::string(1, kTooManyLetter));
+    if (!std::exchange(is_too_much_, true)) {
+      log_warning(
+          "a shard has more members than may be written to the job's store: "
+          "each rank indexes this shard for itself, and others like it, which "
+          "is slow; run `leat index` before the job");
+    }
+  }
   if (!told) lose(told.error());
 }
 
@@ -125,7 +140,7 @@ JobScan::Sight JobScan::look_at(std::size_t shard, ScanEntry& entry) {
   std::optional<std::string> told;
   // A rank may have told it just before it left.
   for (const bool is_last : {false, true}) {
-    if (is_lost_) return Sight::kLeft;
+    if (has_left_) return Sight::kLeft;
     auto read = board_->get(name("shard", shard));
     if (!read) {
       lose(read.error());
@@ -198,17 +213,18 @@ Nanoseconds JobScan::pause(std::size_t looks) const {
 }
 
 void JobScan::ask_for(std::size_t shard) {
-  if (!is_waiting_ || is_lost_) return;
+  if (!is_waiting_ || has_left_) return;
   const auto rank = static_cast<std::uint32_t>(shard % rank_.world_size);
   Other& other = others_[rank];
-  if (other.asked_for && *other.asked_for >= shard) return;
-  other.asked_for = shard;
+  const TimePoint now = clock_.now();
+  if (other.asked_at && now - *other.asked_at < times_.ask) return;
+  other.asked_at = now;
   const auto said = board_->put(name("awaited", rank), std::to_string(shard));
   if (!said) lose(said.error());
 }
 
 bool JobScan::is_awaited() {
-  if (is_lost_) return false;
+  if (has_left_) return false;
   const auto asked = board_->get(name("awaited", rank_.rank));
   if (!asked) {
     lose(asked.error());

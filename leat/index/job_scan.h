@@ -62,6 +62,9 @@ struct JobScanTimes {
   Nanoseconds to_die = std::chrono::seconds(30);
   /// For one that has given none at all: it may have no loader.
   Nanoseconds to_come = std::chrono::seconds(10);
+  /// Between two words that this rank's training waits: another rank's word may
+  /// take the place of one.
+  Nanoseconds ask = std::chrono::seconds(1);
   /// Between two looks at whether it lives.
   Nanoseconds look = std::chrono::milliseconds(200);
   /// Between two looks at what it found, at first, and at most.
@@ -74,12 +77,16 @@ struct JobScanTimes {
 /// be reached, each of the others scans its shards for itself: no rank waits
 /// for one that is gone, and what is found is the same whoever finds it.
 ///
-/// Threads: any, but take_listing() and look_at() one at a time.
+/// A rank leaves once and for good: when it closes, when its scan ends, well or
+/// not, and at the first error of the board.
+///
+/// Threads: any, but take_listing() and look_at() one at a time, and so the
+///          functions that tell.
 class JobScan {
  public:
   JobScan(std::shared_ptr<ScanBoard> board, std::string_view place,
           JobScanTimes times = {});
-  /// Tells the others that this rank scans no more.
+  /// Leaves.
   ~JobScan();
   JobScan(const JobScan&) = delete;
   JobScan& operator=(const JobScan&) = delete;
@@ -96,7 +103,8 @@ class JobScan {
   /// Blocks while another rank lists. Errors: kCancelled
   Result<Listed> take_listing(const std::stop_token& stop);
   /// The shards that this rank has listed; null: there is nothing to scan.
-  void tell_listing(const SortedObjects* objects);
+  /// False if the others do not get them, as if there were nothing.
+  bool tell_listing(const SortedObjects* objects);
 
   Rank rank() const { return rank_; }
   bool is_ours(std::size_t shard) const {
@@ -117,6 +125,10 @@ class JobScan {
   /// Looks for what another rank found. Returns at once. REQUIRES:
   /// !is_ours(shard).
   Sight look_at(std::size_t shard, ScanEntry& entry);
+  /// Tells the others that this rank scans no more, and beats no more. It
+  /// neither tells nor looks after this: look_at() is kLeft. Twice does no
+  /// harm.
+  void leave();
   /// How long to wait between two looks, of which this is the n-th in vain.
   Nanoseconds pause(std::size_t looks) const;
 
@@ -131,9 +143,9 @@ class JobScan {
   /// Everything known of another rank.
   struct Other {
     std::string beat;
-    TimePoint beat_at;    ///< When it changed last.
-    TimePoint looked_at;  ///< At its beat.
-    std::optional<std::size_t> asked_for;
+    TimePoint beat_at;                  ///< When it changed last.
+    TimePoint looked_at;                ///< At its beat.
+    std::optional<TimePoint> asked_at;  ///< For a shard that is awaited.
     bool is_gone = false;
   };
 
@@ -148,10 +160,11 @@ class JobScan {
   const SteadyClock clock_ = {};
   const TimePoint opened_at_;
   const std::string opening_;
-  std::atomic<bool> is_lost_ = false;
+  std::atomic<bool> has_left_ = false;
   std::atomic<bool> is_waiting_ = false;
   std::atomic<std::size_t> shard_ = 0;
   std::map<std::uint32_t, Other> others_;
+  bool is_too_much_ = false;  ///< To tell; the user knows.
 };
 
 }  // namespace leat

@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace leat {
 namespace {
@@ -18,8 +19,10 @@ using Sight = JobScan::Sight;
 struct Texts {
   Mutex mutex;
   std::map<std::string, std::string> at LEAT_GUARDED_BY(mutex);
+  std::vector<std::string> ended LEAT_GUARDED_BY(mutex);
   std::size_t most_bytes = 1 << 20;
   bool is_gone = false;
+  bool fails_once = false;
 };
 
 /// A rank's way to them. It beats when told to.
@@ -31,14 +34,19 @@ class TestBoard final : public ScanBoard {
   std::string begin(std::string_view place) override {
     return "o/" + std::string(place);
   }
-  void end(const std::string&) override {}
+  void end(const std::string& opening) override {
+    const MutexLock lock(texts_.mutex);
+    texts_.ended.push_back(opening);
+  }
   Result<bool> claim(const std::string& name, std::string_view text) override {
     if (texts_.is_gone) return gone();
     const MutexLock lock(texts_.mutex);
     return texts_.at.emplace(name, text).first->second == text;
   }
   Result<bool> put(const std::string& name, std::string_view bytes) override {
-    if (texts_.is_gone) return gone();
+    if (texts_.is_gone || std::exchange(texts_.fails_once, false)) {
+      return gone();
+    }
     if (bytes.size() > texts_.most_bytes) return false;
     const MutexLock lock(texts_.mutex);
     texts_.at[name] = bytes;
@@ -67,6 +75,7 @@ class JobScanTest : public ::testing::Test {
   static JobScanTimes times() {
     return {.to_die = std::chrono::milliseconds(60),
             .to_come = std::chrono::milliseconds(30),
+            .ask = Nanoseconds(0),
             .look = Nanoseconds(0),
             .first_pause = std::chrono::milliseconds(1),
             .longest_pause = std::chrono::milliseconds(1)};
@@ -78,6 +87,10 @@ class JobScanTest : public ::testing::Test {
   void set(const std::string& name, const std::string& text) {
     const MutexLock lock(texts_.mutex);
     texts_.at["o/p/" + name] = text;
+  }
+  std::size_t ended() {
+    const MutexLock lock(texts_.mutex);
+    return texts_.ended.size();
   }
   /// Looks until there is an answer.
   static Sight settled(JobScan& scan, std::size_t shard, ScanEntry& entry) {
@@ -142,6 +155,30 @@ TEST_F(JobScanTest, NobodyWaitsForAListerThatDies) {
   const auto second = rank(1);
   (void)first->take_listing({});
   set("beat/0", "1");  // And no more.
+
+  EXPECT_EQ(second->take_listing({})->who, Who::kNobody);
+}
+
+TEST_F(JobScanTest, NobodyWaitsForAListerThatFailsToTell) {
+  const auto first = rank(0);
+  const auto second = rank(1);
+  (void)first->take_listing({});
+  const SortedObjects objects = shards();
+  texts_.fails_once = true;
+
+  EXPECT_FALSE(first->tell_listing(&objects));
+
+  EXPECT_EQ(second->take_listing({})->who, Who::kNobody);
+}
+
+TEST_F(JobScanTest, AListerHearsThatItsListingIsTooLarge) {
+  const auto first = rank(0);
+  const auto second = rank(1);
+  (void)first->take_listing({});
+  const SortedObjects objects = shards();
+  texts_.most_bytes = 8;
+
+  EXPECT_FALSE(first->tell_listing(&objects));
 
   EXPECT_EQ(second->take_listing({})->who, Who::kNobody);
 }
@@ -222,6 +259,74 @@ TEST_F(JobScanTest, ABoardThatIsGoneLeavesAllToEach) {
   first->tell(0, scanned());
   EXPECT_FALSE(first->is_awaited());
   EXPECT_EQ(rank(1)->take_listing({})->who, Who::kNobody);
+}
+
+TEST_F(JobScanTest, ARankThatLosesTheBoardOnceSaysThatItLeaves) {
+  const auto first = rank(0);
+  const auto second = rank(1);
+  set("beat/1", "1");
+  texts_.fails_once = true;
+
+  second->tell(1, scanned());
+
+  // At once: rank 1 would beat for long.
+  ScanEntry entry;
+  EXPECT_EQ(first->look_at(1, entry), Sight::kLeft);
+}
+
+TEST_F(JobScanTest, ARankThatLosesTheBoardBeatsNoMore) {
+  auto first = rank(0);
+  texts_.is_gone = true;
+  first->tell(0, scanned());
+  EXPECT_EQ(ended(), 1u);
+
+  first.reset();  // Once is enough.
+  EXPECT_EQ(ended(), 1u);
+}
+
+TEST_F(JobScanTest, ARankThatLeavesIsNotWaitedForAndAsksNobody) {
+  const auto first = rank(0);
+  const auto second = rank(1);
+  set("beat/1", "1");
+  second->tell(1, scanned());
+
+  second->leave();
+
+  ScanEntry entry;
+  EXPECT_EQ(first->look_at(1, entry), Sight::kThere);
+  EXPECT_EQ(first->look_at(3, entry), Sight::kLeft);
+  EXPECT_EQ(second->look_at(0, entry), Sight::kLeft);
+  EXPECT_EQ(ended(), 1u);
+}
+
+TEST_F(JobScanTest, ARankThatWaitsSaysItAgain) {
+  const auto first = rank(0);
+  const auto second = rank(1);
+  second->begin_shard(3);
+  first->say_waiting(true);
+  first->ask_for(3);
+  set("awaited/1", "1");  // Another rank waits for less.
+  EXPECT_FALSE(second->is_awaited());
+
+  first->ask_for(3);
+
+  EXPECT_TRUE(second->is_awaited());
+}
+
+TEST_F(JobScanTest, ARankThatWaitsDoesNotSayItAllTheTime) {
+  JobScanTimes seldom = times();
+  seldom.ask = std::chrono::hours(1);
+  JobScan first(std::make_shared<TestBoard>(texts_, Rank{0, 2}), "p", seldom);
+  const auto second = rank(1);
+  second->begin_shard(3);
+  first.say_waiting(true);
+  first.ask_for(3);
+  EXPECT_TRUE(second->is_awaited());
+  set("awaited/1", "1");
+
+  first.ask_for(3);
+
+  EXPECT_FALSE(second->is_awaited());
 }
 
 TEST_F(JobScanTest, ARankHearsThatTrainingWaitsForItsShard) {

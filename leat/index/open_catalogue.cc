@@ -74,6 +74,24 @@ OpenedCatalogue keep(const BuiltCatalogue& built,
   return opened;
 }
 
+/// The same, and opens it: the file if there is one, whose pages the system may
+/// drop, unlike bytes in memory.
+Result<OpenedCatalogue> keep_and_map(BuiltCatalogue built,
+                                     const std::optional<std::string>& path,
+                                     const Launch& launch) {
+  OpenedCatalogue opened = keep(built, path);
+  if (!opened.file.empty()) {
+    Result<Catalogue> mapped =
+        map_catalogue(opened.file, map_options_of(launch));
+    if (mapped) {
+      opened.catalogue = std::make_shared<const Catalogue>(*std::move(mapped));
+      return opened;
+    }
+  }
+  LEAT_TRY(opened.catalogue, open_bytes(std::move(built.bytes)));
+  return opened;
+}
+
 /// Makes a catalogue, and keeps it.
 Result<OpenedCatalogue> build_and_keep(const PublishedPlace& place,
                                        const CatalogueOptions& options,
@@ -263,10 +281,9 @@ Result<OpenedCatalogue> keep_catalogue(BuiltCatalogue built,
                                        std::string_view identity,
                                        const std::vector<std::string>& classes,
                                        const Env& env) {
-  OpenedCatalogue opened =
-      keep(built, kept_catalogue_path(identity, classes, env));
-  LEAT_TRY(opened.catalogue, open_bytes(std::move(built.bytes)));
-  return opened;
+  return keep_and_map(std::move(built),
+                      kept_catalogue_path(identity, classes, env),
+                      launch_of(env));
 }
 
 Result<std::optional<OpenedCatalogue>> kept_catalogue(
@@ -303,18 +320,7 @@ Result<OpenedCatalogue> open_or_make(std::string_view identity,
   }
   const auto make_it = [&]() -> Result<OpenedCatalogue> {
     LEAT_TRY(BuiltCatalogue built, make());
-    OpenedCatalogue opened = keep(built, path);
-    if (!opened.file.empty()) {
-      // Mapping the file frees the bytes in memory.
-      Result<Catalogue> mapped = map_catalogue(opened.file);
-      if (mapped) {
-        opened.catalogue =
-            std::make_shared<const Catalogue>(*std::move(mapped));
-        return opened;
-      }
-    }
-    LEAT_TRY(opened.catalogue, open_bytes(std::move(built.bytes)));
-    return opened;
+    return keep_and_map(std::move(built), path, launch);
   };
   if (!path) return make_it();
   const auto before = catalogue_identity(*path);

@@ -3,11 +3,13 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <exception>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "derivation.h"
+#include "leat/base/errors.h"
 
 namespace py = pybind11;
 
@@ -75,6 +77,8 @@ class PythonScanBoard final : public ScanBoard {
       return call();
     } catch (const py::error_already_set& raised) {
       return error_of(raised);
+    } catch (const std::exception& error) {  // An answer of another type.
+      return unavailable(error.what());
     }
   }
 

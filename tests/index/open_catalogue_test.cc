@@ -11,6 +11,8 @@
 #include <string>
 
 #include "leat/base/buffer.h"
+#include "leat/dataset/catalogue_writer.h"
+#include "leat/index/catalogue_file.h"
 #include "leat/store/memory/memory_store.h"
 #include "leat/store/store_wrapper.h"
 
@@ -375,6 +377,34 @@ TEST(PublishCatalogueTest, LeavesEtagsOutOnAFileSystem) {
 
   ASSERT_TRUE(published) << published.error().message();
   EXPECT_EQ(published->catalogue->etag_kind(), EtagKind::kNone);
+}
+
+/// Whether a file is mapped by this process.
+bool is_mapped(const std::string& file) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.ends_with(file)) return true;
+  }
+  return false;
+}
+
+TEST_F(OpenCatalogueTest, ALargeCatalogueThatWasMadeElsewhereIsMapped) {
+  if (!std::filesystem::exists("/proc/self/maps")) GTEST_SKIP() << "no /proc";
+  CatalogueWriter writer(Layout::kShards, EtagKind::kNone);
+  const std::size_t name = writer.add_field({"name", FieldKind::kString});
+  for (const char letter : std::string("abcdefghi")) {
+    writer.add_sample(std::string(1, letter));
+    writer.set_string(name, std::string(8 << 20, letter));
+  }
+  BuiltCatalogue built{.bytes = *std::move(writer).finish(), .note = ""};
+
+  const auto kept = keep_catalogue(std::move(built), "place", {}, env_);
+
+  ASSERT_TRUE(kept) << kept.error().message();
+  ASSERT_GT(std::filesystem::file_size(kept->file),
+            MapOptions().most_copied_bytes);
+  EXPECT_TRUE(is_mapped(kept->file));
+  EXPECT_EQ(kept->catalogue->samples(), 9u);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 
 import pytest
 
@@ -40,9 +41,13 @@ class Store:
         self._lock = threading.Lock()
         self.values: dict[str, bytes] = {}
         self.is_gone = False
+        self.fails_once_at = ""
 
-    def _check(self) -> None:
-        if self.is_gone:
+    def _check(self, key: str = "") -> None:
+        fails = bool(self.fails_once_at) and key.endswith(self.fails_once_at)
+        if fails:
+            self.fails_once_at = ""
+        if fails or self.is_gone:
             raise RuntimeError("Connection reset by peer")
 
     def compare_set(self, key: str, expected: str, desired: str) -> bytes:
@@ -53,7 +58,7 @@ class Store:
 
     def set(self, key: str, value: str | bytes) -> None:
         with self._lock:
-            self._check()
+            self._check(key)
             self.values[key] = value.encode() if isinstance(value, str) else value
 
     def check(self, keys: list[str]) -> bool:
@@ -68,6 +73,12 @@ class Store:
 
     def scanned(self) -> list[int]:
         return sorted(int(key.rpartition("/")[2]) for key in self.values if "/shard/" in key)
+
+    def has_left(self, rank: int, within: float = 0) -> bool:
+        end = time.monotonic() + within
+        while not (said := any(key.endswith(f"/left/{rank}") for key in list(self.values))) and time.monotonic() < end:
+            time.sleep(0.02)
+        return said
 
 
 class Job:
@@ -222,6 +233,85 @@ def test_a_store_that_ends_leaves_each_rank_to_itself(shards, whole, tmp_path, m
     assert steps_of(said) == whole[0]
 
 
+def test_a_rank_whose_call_of_the_store_fails_once_is_not_waited_for(shards, whole, tmp_path, monkeypatch):
+    """It beat on and told of no shard more."""
+    job = Job(monkeypatch, shards, 4, tmp_path)
+    job.store.fails_once_at = "/shard/1"
+    begin = time.monotonic()
+
+    said = job.run()
+
+    assert time.monotonic() - begin < 25  # A rank without a sign is waited for for 30 s.
+    assert [rank["error"] for rank in said] == [None] * 4
+    assert steps_of(said) == whole[0]
+    assert job.store.scanned() == [0, 2, 3, 4, 6, 7]
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_rank_whose_scan_has_ended_leaves(tmp_path, monkeypatch, is_damaged):
+    """Not when it closes: nobody waits for a rank whose scan failed, and nobody needs its beats."""
+    folder = tmp_path / "shards"
+    make_shards(folder, shards=4, samples=32, size=20_000)
+    if is_damaged:
+        cut = folder / "003.tar"
+        cut.write_bytes(cut.read_bytes()[: 20_000 * 7])
+    job = Job(monkeypatch, folder, 2, tmp_path / "a")
+    left, failed = {}, set()
+
+    def with_rank(rank, loader):
+        try:
+            collections.deque(loader, maxlen=0)
+        except leat.Corrupt:
+            failed.add(rank)
+        left[rank] = job.store.has_left(rank, within=5)
+        return False
+
+    job.run(with_rank=with_rank)
+
+    assert failed == ({0, 1} if is_damaged else set())
+    assert left == {0: True, 1: True}
+
+
+def test_a_rank_whose_listing_is_too_large_scans_as_the_others_do(shards, whole, tmp_path, monkeypatch):
+    """None takes part in the job's scan, the one that listed neither."""
+    monkeypatch.setattr(_scan_board, "MOST_BYTES", 100)
+    job = Job(monkeypatch, shards, 2, tmp_path)
+    left = {}
+
+    def with_rank(rank, loader):
+        left[rank] = job.store.has_left(rank)
+        return True
+
+    said = job.run(with_rank=with_rank)
+
+    assert left == {0: True, 1: True} and job.store.scanned() == []
+    assert steps_of(said) == whole[0]
+
+
+def test_members_that_the_store_should_not_keep_are_found_by_each_rank(shards, whole, tmp_path, monkeypatch):
+    monkeypatch.setattr(_scan_board, "MOST_TOLD", 2 * 5_000)
+    job = Job(monkeypatch, shards, 2, tmp_path)
+
+    said = job.run()
+
+    told = {key: value for key, value in job.store.values.items() if "/shard/" in key}
+    kept = [key for key, value in told.items() if zlib.decompress(value) != b"T"]
+    assert len(told) == SHARDS and 0 < len(kept) < SHARDS
+    assert sum(len(told[key]) for key in kept) <= 2 * 5_000
+    assert steps_of(said) == whole[0]
+
+
+def test_a_board_that_answers_with_another_type_is_lost(shards, whole, tmp_path, monkeypatch):
+    """It ended the process, from a thread of the scan."""
+    get = _scan_board.ScanBoard.get
+    monkeypatch.setattr(_scan_board.ScanBoard, "get", lambda board, name: 7 if "/shard/" in name else get(board, name))
+
+    said = Job(monkeypatch, shards, 2, tmp_path).run()
+
+    assert [rank["error"] for rank in said] == [None] * 2
+    assert steps_of(said) == whole[0]
+
+
 def test_a_damaged_shard_fails_all_ranks_where_it_lies(tmp_path, monkeypatch):
     folder = tmp_path / "shards"
     make_shards(folder, shards=8, samples=32, size=50_000)
@@ -264,6 +354,16 @@ def test_messages_too_large_for_the_store_are_told_of(monkeypatch):
     board = _scan_board.ScanBoard(Store(), 0, 2)
     assert not board.put("a", os.urandom(200)) and board.get("a") is None
     assert board.put("a", b"0" * 10_000) and board.get("a") == b"0" * 10_000
+
+
+def test_a_rank_writes_its_part_of_what_the_store_should_keep(monkeypatch):
+    monkeypatch.setattr(_scan_board, "MOST_TOLD", 2_000)
+    board = _scan_board.ScanBoard(Store(), 0, 2)
+    assert board.put("a", os.urandom(600))
+    assert not board.put("b", os.urandom(600)) and board.get("b") is None
+    assert board.put("c", os.urandom(375))
+    assert not board.put("d", os.urandom(100))
+    assert board.put("left/0", b"") and board.put("d", b"T")  # Without them others would wait in vain.
 
 
 def test_messages_that_are_cut_short_are_corrupt():

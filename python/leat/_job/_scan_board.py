@@ -21,6 +21,10 @@ from leat.errors import Corrupt, Unavailable
 MOST_BYTES = 6 << 20
 """The most bytes of a compressed message: torch's newer stores refuse more than 8 MiB. The members of a shard of a few
 million take as many."""
+MOST_TOLD = 256 << 20
+"""The most bytes that all ranks of a job write for one loader: the store keeps them in the memory of rank 0."""
+_SMALL_BYTES = 64
+"""Messages as short as this are written in any case, or ranks would wait for them in vain."""
 _MOST_UNPACKED = 1 << 30
 _SECONDS_BETWEEN_BEATS = 1.0
 _FAILURES = (RuntimeError, ValueError, NotImplementedError, AttributeError)
@@ -51,6 +55,7 @@ class ScanBoard:
         self._store = store
         self.rank, self.world_size = rank, world_size
         self._beats: dict[str, threading.Event] = {}
+        self._bytes_left = MOST_TOLD // world_size
 
     def begin(self, place: str) -> str:
         """The name of this opening of a place: the n-th has the same in all processes. From now on this rank beats."""
@@ -86,10 +91,12 @@ class ScanBoard:
             raise Unavailable(str(error)) from None
 
     def put(self, name: str, data: bytes) -> bool:
-        """Writes it. False if it is too large to pass through the store."""
+        """Writes it. False if it is too large to pass through the store, or with what this rank has written before."""
         packed = zlib.compress(data, 1)
-        if len(packed) > MOST_BYTES:
-            return False
+        if len(packed) > _SMALL_BYTES:
+            if len(packed) > min(MOST_BYTES, self._bytes_left):
+                return False
+            self._bytes_left -= len(packed)
         try:
             self._store.set(name, packed)
         except _FAILURES as error:
