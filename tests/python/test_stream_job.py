@@ -7,6 +7,8 @@ is of processes and torch.
 from __future__ import annotations
 
 import collections
+import contextlib
+import datetime
 import json
 import os
 import subprocess
@@ -276,6 +278,30 @@ def test_messages_that_are_cut_short_are_corrupt():
     store.set("a", b"no such thing")
     with pytest.raises(leat.Corrupt, match="cannot be unpacked"):
         board.get("a")
+
+
+def test_a_call_that_waits_on_the_jobs_store_stops_no_beats(monkeypatch):
+    distributed = pytest.importorskip("torch.distributed", reason="torch is not installed: pip install torch")
+    store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    monkeypatch.setattr(_scan_board, "job_store", lambda world_size: store)
+    monkeypatch.setattr(distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(distributed, "get_world_size", lambda: 2)
+    monkeypatch.setattr(distributed, "get_rank", lambda: 0)
+    board = _scan_board.board()
+    assert board is not None
+
+    def wait() -> None:
+        with contextlib.suppress(RuntimeError):
+            store.wait(["nobody writes it"], datetime.timedelta(seconds=4))
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    time.sleep(0.5)
+    begin = time.monotonic()
+    assert board.put("a", b"0") and board.get("a") == b"0"
+    assert time.monotonic() - begin < 2
+    assert store.check(["a"])
+    waiting.join()
 
 
 TORCH = """

@@ -35,7 +35,15 @@ def board() -> ScanBoard | None:
         return None
     world_size = distributed.get_world_size()
     store = job_store(world_size) if world_size > 1 else None
-    return None if store is None else ScanBoard(store, distributed.get_rank(), world_size)
+    return None if store is None else ScanBoard(_of_our_own(store), distributed.get_rank(), world_size)
+
+
+def _of_our_own(store: Any) -> Any:
+    """A client of the same store that no other's waiting call blocks, or beats would wait with it."""
+    try:
+        return store.clone()
+    except _FAILURES:  # An older torch's.
+        return store
 
 
 class ScanBoard:
