@@ -199,6 +199,7 @@ Result<void> ShardStream::scan_in_job(const std::stop_token& stop) {
     LEAT_TRY_VOID(add(i, scanned));
     LEAT_TRY_VOID(add_known(i, std::move(scanned)));
   }
+  shards_.job->leave();  // All of this rank's have been told.
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace leat {
 namespace {
@@ -18,6 +19,7 @@ using Sight = JobScan::Sight;
 struct Texts {
   Mutex mutex;
   std::map<std::string, std::string> at LEAT_GUARDED_BY(mutex);
+  std::vector<std::string> ended LEAT_GUARDED_BY(mutex);
   std::size_t most_bytes = 1 << 20;
   bool is_gone = false;
 };
@@ -31,7 +33,10 @@ class TestBoard final : public ScanBoard {
   std::string begin(std::string_view place) override {
     return "o/" + std::string(place);
   }
-  void end(const std::string&) override {}
+  void end(const std::string& opening, std::size_t shards) override {
+    const MutexLock lock(texts_.mutex);
+    texts_.ended.push_back(opening + " " + std::to_string(shards));
+  }
   Result<bool> claim(const std::string& name, std::string_view text) override {
     if (texts_.is_gone) return gone();
     const MutexLock lock(texts_.mutex);
@@ -144,6 +149,55 @@ TEST_F(JobScanTest, NobodyWaitsForAListerThatDies) {
   set("beat/0", "1");  // And no more.
 
   EXPECT_EQ(second->take_listing({})->who, Who::kNobody);
+}
+
+TEST_F(JobScanTest, WhatAnEarlierOpeningLeftIsNotTaken) {
+  auto first = rank(0);
+  (void)first->take_listing({});
+  const SortedObjects objects = shards();
+  first->tell_listing(&objects);
+  first.reset();  // It opens the place once more than others.
+
+  EXPECT_EQ(rank(1)->take_listing({})->who, Who::kNobody);
+}
+
+TEST_F(JobScanTest, WhatAnEarlierProcessOfThisRankLeftIsNotTaken) {
+  const auto killed = rank(1);
+  EXPECT_EQ(killed->take_listing({})->who, Who::kThis);
+  const SortedObjects objects = shards();
+  killed->tell_listing(&objects);
+
+  EXPECT_EQ(rank(1)->take_listing({})->who, Who::kNobody);
+}
+
+TEST_F(JobScanTest, ShardsOfAnotherListingAreLeftToThisRank) {
+  const auto first = rank(0);
+  const auto second = rank(1);
+  SortedObjects objects = shards();
+  (void)first->take_listing({});
+  first->tell_listing(&objects);
+  ScanEntry entry;
+  (void)second->take_listing({});
+  second->tell(1, scanned());
+  EXPECT_EQ(first->look_at(1, entry), Sight::kThere);
+
+  objects.data[1].etag = "changed";
+  second->tell_listing(&objects);
+  second->tell(1, scanned());
+  EXPECT_EQ(first->look_at(1, entry), Sight::kLeft);
+}
+
+TEST_F(JobScanTest, ARankLeavesOnceAndNamesTheShards) {
+  auto first = rank(0);
+  const SortedObjects objects = shards();
+  (void)first->take_listing({});
+  first->tell_listing(&objects);
+  first->leave();
+  first.reset();
+
+  const MutexLock lock(texts_.mutex);
+  EXPECT_EQ(texts_.ended, std::vector<std::string>{"o/p 2"});
+  EXPECT_TRUE(texts_.at.contains("o/p/left/0"));
 }
 
 TEST_F(JobScanTest, ARankHearsOfTheShardsOfOthers) {

@@ -82,9 +82,18 @@ class ScanBoard:
         threading.Thread(target=beat, name="leat-scan-beat", daemon=True).start()
         return opening
 
-    def end(self, opening: str) -> None:
-        """This rank beats no more."""
+    def end(self, opening: str, shards: int) -> None:
+        """This rank beats no more. The last of all ranks removes the listing and what was found in so many shards."""
         self._beats.pop(opening).set()
+        try:
+            if shards:  # One that has not read the listing knows of none.
+                self._store.set(f"{opening}/shards", str(shards))
+            if self._store.add(f"{opening}/ended", 1) == self.world_size and self._store.check([f"{opening}/shards"]):
+                for shard in range(int(self._store.get(f"{opening}/shards"))):
+                    self._store.delete_key(f"{opening}/shard/{shard}")
+                self._store.delete_key(f"{opening}/listing")
+        except _FAILURES:  # They stay there.
+            pass
 
     def claim(self, name: str, text: str) -> bool:
         """Writes a text, unless another rank has written one there."""
