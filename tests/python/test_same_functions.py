@@ -146,7 +146,7 @@ def test_whatever_way_a_function_reaches_another_it_is_followed(function):
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """Of these texts, by their modules."""
+    """Makes a package of texts, by the names of its modules."""
 
     def make(name: str, **texts: str) -> types.ModuleType:
         folder = tmp_path / "packages" / name
@@ -164,7 +164,7 @@ def package(tmp_path, monkeypatch):
 
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
-    """What the fixture `package` makes is installed."""
+    """The packages of the fixture `package` count as installed."""
     monkeypatch.setattr(_same_functions, "_folders_of_packages", lambda: (f"{tmp_path}/packages/",))
 
 

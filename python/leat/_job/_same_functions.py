@@ -2,8 +2,8 @@
 
 Processes that share batches compare words of their functions of samples. Words are a hash of all that a function
 reaches: its code, defaults and closure, the globals that it names, and what modules of the job's own hold under names
-that it names; and so on, through each function, each class with all its methods, and each object. What packages are
-installed is the same everywhere, so their code is passed over, but not that of the function's own package, unless that
+that it names; and so on, through each function, each class with all its methods, and each object. Installed
+packages are the same everywhere, so their code is passed over, but not that of the function's own package, unless that
 is a library that everybody uses. Equal words are no proof: a function may ask something outside. The names by which one
 usually asks which process it is in are refused.
 """
