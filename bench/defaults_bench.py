@@ -20,6 +20,7 @@ import argparse
 import contextlib
 import pathlib
 import sys
+import time
 from typing import Any
 
 import landscape_run
@@ -81,14 +82,18 @@ def main() -> None:
     chosen = args.only or list(rows)
     if unknown := set(chosen) - set(rows):
         sys.exit(f"no row is called {', '.join(sorted(unknown))}; there are {', '.join(rows)}")
-    beside = argparse.Namespace(**{**vars(args), "latency": "0ms", "fresh": False})
+    if args.fresh:  # Once: the landscapes share one file.
+        (args.home / "results.jsonl").unlink(missing_ok=True)
+    end = time.monotonic() + args.budget
     found = []
     with contextlib.ExitStack() as stack:
         landscapes = {}
         for name in chosen:
             regime, is_away = rows[name]
             if is_away not in landscapes:
-                landscapes[is_away] = stack.enter_context(landscape_run.Landscape(args if is_away else beside))
+                latency = args.latency if is_away else "0ms"
+                own = {**vars(args), "fresh": False, "budget": end - time.monotonic(), "latency": latency}
+                landscapes[is_away] = stack.enter_context(landscape_run.Landscape(argparse.Namespace(**own)))
             told = landscapes[is_away].regime(regime, regimes[regime], [*OURS, *args.peers])
             if told:
                 found.append(row_of(name, told))

@@ -102,6 +102,14 @@ std::unique_ptr<JobScan> job_scan_of(std::string_view url,
   return std::make_unique<JobScan>(options.scans, url);
 }
 
+/// Whether there may be another folder of that name on each node of the job.
+bool is_folder_of_a_node(const Store& store, Launch launch, const Env& env) {
+  if (etag_kind_of(store) != EtagKind::kFile) return false;
+  if (!launch.is_local_known) place_on_node(launch, env);
+  return !launch.is_local_known ||
+         launch.local.world_size < launch.rank.world_size;
+}
+
 std::optional<std::string> Opening::log_path() const {
   auto path = kept_catalogue_path(opened.identity, options.index.classes, env);
   if (path) *path += ".scan";
@@ -247,6 +255,7 @@ Result<LoaderSource> open_for_loader(std::string_view url,
                                    : job_scan_of(url, options, loader, *launch);
   LEAT_TRY(opening.opened, open_store(url, store, env, opening.counted.get()));
   const OpenedStore& opened = opening.opened;
+  if (job && is_folder_of_a_node(*opened.store, *launch, env)) job.reset();
   LEAT_TRY(FoundCatalogue found,
            find_catalogue(*opened.store, opened.prefix, opened.identity,
                           options, env, stop));

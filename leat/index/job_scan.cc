@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <random>
 #include <utility>
 
 #include "leat/base/buffer.h"
+#include "leat/base/hash.h"
 #include "leat/base/pause.h"
 #include "leat/index/scan_entries.h"
 #include "leat/runtime/log.h"
@@ -19,6 +21,12 @@ constexpr char kNoShardsLetter = 'N';
 constexpr char kShardLetter = 'S';
 constexpr char kFailureLetter = 'F';
 constexpr char kTooManyLetter = 'T';
+/// No other process has it, of the same rank either.
+std::string name_of_process(std::uint32_t rank) {
+  std::random_device random;
+  return fmt::format("{} {:08x}{:08x}", rank, random(), random());
+}
+
 /// So many ranks may look as often as one does.
 constexpr std::uint32_t kRanksALook = 64;
 
@@ -32,8 +40,8 @@ std::optional<std::uint64_t> number_of(std::string_view text) {
   return number;
 }
 
-std::span<const std::byte> behind_letter(const std::string& text) {
-  return as_bytes(std::string_view(text).substr(1));
+std::span<const std::byte> behind(std::size_t head, const std::string& text) {
+  return as_bytes(std::string_view(text).substr(head));
 }
 
 }  // namespace
@@ -52,7 +60,7 @@ void JobScan::leave() {
   if (has_left_.exchange(true)) return;
   // A rank that beats and tells nothing would be waited for without end.
   (void)board_->put(name("left", rank_.rank), "");
-  board_->end(opening_);
+  board_->end(opening_, shards_);
 }
 
 std::string JobScan::name(std::string_view kind, std::uint64_t number) const {
@@ -70,28 +78,32 @@ void JobScan::lose(const Error& error) {
 
 Result<JobScan::Listed> JobScan::take_listing(const std::stop_token& stop) {
   const Result<bool> is_first =
-      board_->claim(opening_ + "/who", std::to_string(rank_.rank));
+      board_->claim(opening_ + "/who", name_of_process(rank_.rank));
   if (!is_first) {
     lose(is_first.error());
     return Listed{};
   }
   if (*is_first) return Listed{.who = Listed::Who::kThis, .objects = {}};
-  std::optional<std::uint64_t> lister;
+  const auto who = board_->text(opening_ + "/who");
+  const auto lister = who && *who
+                          ? number_of((*who)->substr(0, (*who)->find(' ')))
+                          : std::nullopt;
+  // They may be texts of an earlier opening, or of an earlier process.
+  if (!lister || *lister == rank_.rank) return Listed{};
+  const auto listing_rank = static_cast<std::uint32_t>(*lister);
+  if (const auto left = has_left(listing_rank); !left || *left) return Listed{};
   for (std::size_t looks = 0; !has_left_; ++looks) {
     const auto told = board_->get(opening_ + "/listing");
     if (told && *told) {
       const std::string& text = **told;
       if (text.empty() || text[0] != kListingLetter) return Listed{};
-      auto objects = unpack_listing(behind_letter(text));
+      auto objects = unpack_listing(behind(1, text));
       if (!objects) return Listed{};
+      take_hash(text, objects->data.size());
       return Listed{.who = Listed::Who::kOther, .objects = *std::move(objects)};
     }
-    if (!lister) {
-      const auto who = board_->text(opening_ + "/who");
-      if (who && *who) lister = number_of(**who);
-    }
     if (!told) lose(told.error());
-    if (lister && is_gone(static_cast<std::uint32_t>(*lister))) break;
+    if (is_gone(listing_rank)) break;
     if (!pause_for(pause(looks), stop)) {
       return Error(ErrorCode::kCancelled, "stopped waiting for a listing");
     }
@@ -103,6 +115,7 @@ bool JobScan::tell_listing(const SortedObjects* objects) {
   const std::string bytes = objects == nullptr
                                 ? std::string(1, kNoShardsLetter)
                                 : kListingLetter + pack(*objects);
+  if (objects != nullptr) take_hash(bytes, objects->data.size());
   const std::string at = opening_ + "/listing";
   Result<bool> told = board_->put(at, bytes);
   const bool is_told = told && *told;
@@ -111,10 +124,17 @@ bool JobScan::tell_listing(const SortedObjects* objects) {
   return is_told;
 }
 
-void JobScan::tell_entry(std::size_t shard, const std::string& bytes) {
+void JobScan::take_hash(std::string_view listing, std::size_t shards) {
+  listing_ = xxh3_128(as_bytes(listing)).hex();
+  shards_ = shards;
+}
+
+void JobScan::tell_entry(std::size_t shard, char letter,
+                         std::string_view bytes) {
   if (has_left_) return;
   const std::string at = name("shard", shard);
-  Result<bool> told = board_->put(at, bytes);
+  Result<bool> told =
+      board_->put(at, fmt::format("{}{}{}", letter, listing_, bytes));
   if (told && !*told) {
     told = board_->put(at, std::string(1, kTooManyLetter));
     if (!std::exchange(is_too_much_, true)) {
@@ -128,11 +148,11 @@ void JobScan::tell_entry(std::size_t shard, const std::string& bytes) {
 }
 
 void JobScan::tell(std::size_t shard, const ScannedShard& scanned) {
-  tell_entry(shard, kShardLetter + pack(scanned));
+  tell_entry(shard, kShardLetter, pack(scanned));
 }
 
 void JobScan::tell(std::size_t shard, const Error& error) {
-  tell_entry(shard, kFailureLetter + pack(error));
+  tell_entry(shard, kFailureLetter, pack(error));
 }
 
 JobScan::Sight JobScan::look_at(std::size_t shard, ScanEntry& entry) {
@@ -152,22 +172,31 @@ JobScan::Sight JobScan::look_at(std::size_t shard, ScanEntry& entry) {
     if (!is_gone(rank)) return Sight::kComing;
   }
   const std::string& text = *told;
-  const char letter = text.empty() ? kTooManyLetter : text[0];
+  const std::size_t head = 1 + listing_.size();
+  if (text.size() < head || text.compare(1, listing_.size(), listing_) != 0) {
+    return Sight::kLeft;
+  }
+  const char letter = text[0];
   if (letter == kShardLetter) {
-    auto scanned = unpack_shard(behind_letter(text));
+    auto scanned = unpack_shard(behind(head, text));
     if (!scanned) return Sight::kLeft;
     entry.kind = ScanEntry::Kind::kShard;
     entry.shard = *std::move(scanned);
     return Sight::kThere;
   }
   if (letter == kFailureLetter) {
-    auto error = unpack_failure(behind_letter(text));
+    auto error = unpack_failure(behind(head, text));
     if (!error) return Sight::kLeft;
     entry.kind = ScanEntry::Kind::kFailed;
     entry.error = *std::move(error);
     return Sight::kThere;
   }
   return Sight::kLeft;
+}
+
+Result<bool> JobScan::has_left(std::uint32_t rank) {
+  LEAT_TRY(const auto left, board_->get(name("left", rank)));
+  return left.has_value();
 }
 
 /// Whether a rank has left, or gives no sign any more.
@@ -178,7 +207,7 @@ bool JobScan::is_gone(std::uint32_t rank) {
     return other.is_gone;
   }
   other.looked_at = now;
-  const auto left = board_->get(name("left", rank));
+  const auto left = has_left(rank);
   const auto beat = board_->text(name("beat", rank));
   if (!left || !beat) {
     lose(left ? beat.error() : left.error());

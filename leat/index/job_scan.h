@@ -2,13 +2,18 @@
 //
 // Under the name of one opening of a place the ranks write:
 //
-//     who          the rank that lists
+//     who          the rank that lists, and a number that no other process has
 //     listing      the letter L and the listing, or N: no unindexed shards
-//     shard/S      the letter S and the members of shard S, F and why it cannot
-//                  be scanned, or T: they are too many to pass on
+//     shard/S      the letter S, the listing's hash and the members of shard S;
+//                  F, the hash and why it cannot be scanned; or T: they are too
+//                  many to pass on
 //     beat/R       a number that rises while rank R lives
-//     left/R       rank R scans no more
+//     left/R       rank R scans no more, or knows all shards
 //     awaited/R    the last shard of rank R that somebody's training waits for
+//
+// The listing and the shards are removed once all ranks have left. Openings are
+// only counted: a rank that opens a place once more than others meets what is
+// left of an earlier one, and then lists for itself.
 //
 // scan_entries.h has the bytes of listings, members and failures.
 #pragma once
@@ -43,7 +48,9 @@ class ScanBoard {
   /// Begins to open a place, and gives this opening's name: the n-th opening of
   /// a place has one name in all processes. From now on `beat/R` rises.
   virtual std::string begin(std::string_view place) = 0;
-  virtual void end(const std::string& opening) = 0;
+  /// It rises no more. The last rank to call this removes the listing and so
+  /// many shards.
+  virtual void end(const std::string& opening, std::size_t shards) = 0;
   /// Writes a text, unless there is one. Errors: any; the board is lost
   virtual Result<bool> claim(const std::string& name,
                              std::string_view text) = 0;
@@ -125,9 +132,9 @@ class JobScan {
   /// Looks for what another rank found. Returns at once. REQUIRES:
   /// !is_ours(shard).
   Sight look_at(std::size_t shard, ScanEntry& entry);
-  /// Tells the others that this rank scans no more, and beats no more. It
-  /// neither tells nor looks after this: look_at() is kLeft. Twice does no
-  /// harm.
+  /// Tells the others that this rank scans no more, or knows all shards, and
+  /// beats no more. It neither tells nor looks after this: look_at() is kLeft.
+  /// Twice does no harm.
   void leave();
   /// How long to wait between two looks, of which this is the n-th in vain.
   Nanoseconds pause(std::size_t looks) const;
@@ -151,7 +158,9 @@ class JobScan {
 
   std::string name(std::string_view kind, std::uint64_t number) const;
   bool is_gone(std::uint32_t rank);
-  void tell_entry(std::size_t shard, const std::string& bytes);
+  Result<bool> has_left(std::uint32_t rank);
+  void take_hash(std::string_view listing, std::size_t shards);
+  void tell_entry(std::size_t shard, char letter, std::string_view bytes);
   void lose(const Error& error);
 
   const std::shared_ptr<ScanBoard> board_;
@@ -160,6 +169,8 @@ class JobScan {
   const SteadyClock clock_ = {};
   const TimePoint opened_at_;
   const std::string opening_;
+  std::string listing_;  ///< Its hash.
+  std::size_t shards_ = 0;
   std::atomic<bool> has_left_ = false;
   std::atomic<bool> is_waiting_ = false;
   std::atomic<std::size_t> shard_ = 0;

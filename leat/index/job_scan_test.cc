@@ -34,9 +34,9 @@ class TestBoard final : public ScanBoard {
   std::string begin(std::string_view place) override {
     return "o/" + std::string(place);
   }
-  void end(const std::string& opening) override {
+  void end(const std::string& opening, std::size_t shards) override {
     const MutexLock lock(texts_.mutex);
-    texts_.ended.push_back(opening);
+    texts_.ended.push_back(opening + " " + std::to_string(shards));
   }
   Result<bool> claim(const std::string& name, std::string_view text) override {
     if (texts_.is_gone) return gone();
@@ -181,6 +181,55 @@ TEST_F(JobScanTest, AListerHearsThatItsListingIsTooLarge) {
   EXPECT_FALSE(first->tell_listing(&objects));
 
   EXPECT_EQ(second->take_listing({})->who, Who::kNobody);
+}
+
+TEST_F(JobScanTest, WhatAnEarlierOpeningLeftIsNotTaken) {
+  auto first = rank(0);
+  (void)first->take_listing({});
+  const SortedObjects objects = shards();
+  EXPECT_TRUE(first->tell_listing(&objects));
+  first.reset();  // It opens the place once more than others.
+
+  EXPECT_EQ(rank(1)->take_listing({})->who, Who::kNobody);
+}
+
+TEST_F(JobScanTest, WhatAnEarlierProcessOfThisRankLeftIsNotTaken) {
+  const auto killed = rank(1);
+  EXPECT_EQ(killed->take_listing({})->who, Who::kThis);
+  const SortedObjects objects = shards();
+  EXPECT_TRUE(killed->tell_listing(&objects));
+
+  EXPECT_EQ(rank(1)->take_listing({})->who, Who::kNobody);
+}
+
+TEST_F(JobScanTest, ShardsOfAnotherListingAreLeftToThisRank) {
+  const auto first = rank(0);
+  const auto second = rank(1);
+  SortedObjects objects = shards();
+  (void)first->take_listing({});
+  EXPECT_TRUE(first->tell_listing(&objects));
+  ScanEntry entry;
+  (void)second->take_listing({});
+  second->tell(1, scanned());
+  EXPECT_EQ(first->look_at(1, entry), Sight::kThere);
+
+  objects.data[1].etag = "changed";
+  EXPECT_TRUE(second->tell_listing(&objects));
+  second->tell(1, scanned());
+  EXPECT_EQ(first->look_at(1, entry), Sight::kLeft);
+}
+
+TEST_F(JobScanTest, ARankLeavesOnceAndNamesTheShards) {
+  auto first = rank(0);
+  const SortedObjects objects = shards();
+  (void)first->take_listing({});
+  EXPECT_TRUE(first->tell_listing(&objects));
+  first->leave();
+  first.reset();
+
+  const MutexLock lock(texts_.mutex);
+  EXPECT_EQ(texts_.ended, std::vector<std::string>{"o/p 2"});
+  EXPECT_TRUE(texts_.at.contains("o/p/left/0"));
 }
 
 TEST_F(JobScanTest, ARankHearsOfTheShardsOfOthers) {

@@ -305,17 +305,25 @@ LoaderOptions options_of(const py::dict& given) {
   return options;
 }
 
+/// Python's loader. It dies with the GIL held, which the threads that its end
+/// waits for may need.
+struct EndWithoutGil {
+  void operator()(Loader* loader) const {
+    const py::gil_scoped_release unlocked;
+    delete loader;
+  }
+};
+using HeldLoader = std::unique_ptr<Loader, EndWithoutGil>;
+
 /// Messages of opening are delivered before the loader is there.
-std::unique_ptr<Loader> opened(Result<std::unique_ptr<Loader>> loader) {
+HeldLoader opened(Result<std::unique_ptr<Loader>> loader) {
   deliver_log();
-  return value_or_raise(std::move(loader));
+  return HeldLoader(value_or_raise(std::move(loader)).release());
 }
 
 /// Shards that nobody has indexed may be left to the first epoch.
-std::unique_ptr<Loader> open_url(const std::string& url,
-                                 const StoreOptions& store,
-                                 const std::string& refresh,
-                                 const py::dict& given) {
+HeldLoader open_url(const std::string& url, const StoreOptions& store,
+                    const std::string& refresh, const py::dict& given) {
   const LoaderOptions options = options_of(given);
   CatalogueOptions catalogue;
   catalogue.refresh = value_or_raise(Refresh::parse(refresh));
@@ -435,7 +443,7 @@ std::vector<std::pair<std::string, bool>> cache_policies() {
 }  // namespace
 
 void bind_loader(py::module_& module) {
-  py::class_<Loader>(module, "Loader")
+  py::class_<Loader, HeldLoader>(module, "Loader")
       .def(py::init([](const Dataset& dataset, const py::dict& options) {
              return opened(
                  Loader::open(dataset, options_of(options), process_env()));

@@ -16,7 +16,9 @@ namespace py = pybind11;
 namespace leat {
 namespace {
 
-/// Calls a `leat._job._scan_board.ScanBoard`.
+/// Calls a `leat._job._scan_board.ScanBoard`. Python hears Ctrl-C in such a
+/// call as well. Nobody here waits for it, so it comes again once they are
+/// done.
 class PythonScanBoard final : public ScanBoard {
  public:
   explicit PythonScanBoard(py::object board)
@@ -35,9 +37,19 @@ class PythonScanBoard final : public ScanBoard {
     return board_.attr("begin")(place).cast<std::string>();
   }
 
-  void end(const std::string& opening) override {
+  void end(const std::string& opening, std::size_t shards) override {
     const py::gil_scoped_acquire locked;
-    board_.attr("end")(opening);
+    bool is_interrupted = false;
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      try {
+        board_.attr("end")(opening, shards);
+        break;
+      } catch (const py::error_already_set& raised) {
+        if (!raised.matches(PyExc_KeyboardInterrupt)) break;
+        is_interrupted = true;  // Perhaps by the one that ask() passed on.
+      }
+    }
+    if (is_interrupted) PyErr_SetInterrupt();
   }
 
   Result<bool> claim(const std::string& name, std::string_view text) override {
@@ -76,7 +88,9 @@ class PythonScanBoard final : public ScanBoard {
     try {
       return call();
     } catch (const py::error_already_set& raised) {
-      return error_of(raised);
+      if (!raised.matches(PyExc_KeyboardInterrupt)) return error_of(raised);
+      PyErr_SetInterrupt();
+      return Error(ErrorCode::kCancelled, "interrupted");
     } catch (const std::exception& error) {  // An answer of another type.
       return unavailable(error.what());
     }

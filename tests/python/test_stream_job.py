@@ -7,6 +7,8 @@ is of processes and torch.
 from __future__ import annotations
 
 import collections
+import contextlib
+import datetime
 import json
 import os
 import subprocess
@@ -40,6 +42,8 @@ class Store:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.values: dict[str, bytes] = {}
+        self.told: set[str] = set()
+        """Names that have been written, removed ones too."""
         self.is_gone = False
         self.fails_once_at = ""
 
@@ -60,6 +64,18 @@ class Store:
         with self._lock:
             self._check(key)
             self.values[key] = value.encode() if isinstance(value, str) else value
+            self.told.add(key)
+
+    def add(self, key: str, amount: int) -> int:
+        with self._lock:
+            self._check()
+            self.values[key] = str(int(self.values.get(key, b"0")) + amount).encode()
+            return int(self.values[key])
+
+    def delete_key(self, key: str) -> bool:
+        with self._lock:
+            self._check()
+            return self.values.pop(key, None) is not None
 
     def check(self, keys: list[str]) -> bool:
         with self._lock:
@@ -72,7 +88,7 @@ class Store:
             return self.values[key]
 
     def scanned(self) -> list[int]:
-        return sorted(int(key.rpartition("/")[2]) for key in self.values if "/shard/" in key)
+        return sorted(int(key.rpartition("/")[2]) for key in self.told if "/shard/" in key)
 
     def has_left(self, rank: int, within: float = 0) -> bool:
         end = time.monotonic() + within
@@ -90,6 +106,7 @@ class Job:
         self._here = threading.local()
         self._opened = threading.Barrier(ranks)
         monkeypatch.setenv("LEAT_CACHE_DIR", str(cache))
+        monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")  # All ranks have the same folders.
         monkeypatch.setattr(_scan_board, "board", self._board)
         monkeypatch.setattr(_scan_board, "_openings", collections.Counter())  # Each job is of new processes.
 
@@ -344,9 +361,112 @@ def test_a_rank_with_a_catalogue_of_its_own_keeps_nobody_waiting(shards, whole, 
 def _opening(monkeypatch, url: str) -> str:
     probe = _scan_board.ScanBoard(Store(), 1, 2)
     name = probe.begin(url)
-    probe.end(name)
+    probe.end(name, 0)
     monkeypatch.setattr(_scan_board, "_openings", collections.Counter())
     return name
+
+
+def test_what_ranks_told_each_other_is_removed_once_all_know_it(shards, tmp_path, monkeypatch):
+    job = Job(monkeypatch, shards, 4, tmp_path)
+    kept, beats = {}, []
+    all_know = threading.Barrier(4)
+
+    def with_rank(rank, loader):
+        for _ in loader:
+            pass
+        all_know.wait(timeout=30)
+        # All loaders are open, and nobody scans any more.
+        kept[rank] = [key for key in list(job.store.values) if "/shard/" in key or key.endswith("/listing")]
+        beats.append([thread.name for thread in threading.enumerate() if thread.name == "leat-scan-beat"])
+        return False
+
+    job.run(with_rank=with_rank)
+
+    assert job.store.scanned() == list(range(SHARDS))
+    assert kept == {rank: [] for rank in range(4)}
+    assert beats[0] == []
+
+
+def test_ranks_of_several_nodes_have_folders_of_their_own(shards, whole, tmp_path, monkeypatch):
+    """Files of one name have other times on each node, and reads of another node's versions would fail."""
+    job = Job(monkeypatch, shards, 2, tmp_path)
+    monkeypatch.delenv("MASTER_ADDR")
+
+    said = job.run()
+
+    assert [rank["error"] for rank in said] == [None] * 2
+    assert steps_of(said) == whole[0]
+    assert job.store.scanned() == [] and not any("listing" in key for key in job.store.told)
+
+
+INTERRUPTED = """
+import sys, threading, time, leat
+from leat._job import _scan_board
+from test_stream_job import OPTIONS, Store
+
+class Board(_scan_board.ScanBoard):
+    def put(self, name, data):
+        if sys.argv[2] == "put" and "/left/" in name:
+            raise KeyboardInterrupt  # As a handler does that runs now.
+        return super().put(name, data)
+
+    def end(self, opening, shards):
+        if sys.argv[2] == "end":
+            raise KeyboardInterrupt
+        super().end(opening, shards)
+
+_scan_board.board = lambda: Board(Store(), 0, 2)
+loader = leat.Loader(sys.argv[1], **OPTIONS, rank=0, world_size=2)
+try:
+    loader.close()
+    time.sleep(5)
+except KeyboardInterrupt:
+    print("heard")
+if sys.argv[2] == "put":  # It ended nevertheless.
+    time.sleep(0.5)
+    assert "leat-scan-beat" not in [thread.name for thread in threading.enumerate()]
+"""
+
+
+@pytest.mark.parametrize("during", ["put", "end"])
+def test_ctrl_c_while_a_loader_closes_is_heard(shards, tmp_path, during):
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, str(shards), during], capture_output=True, text=True, timeout=60,
+        env={**os.environ, "LEAT_CACHE_DIR": str(tmp_path), "MASTER_ADDR": "127.0.0.1",
+             "PYTHONPATH": f"{os.path.dirname(__file__)}:{os.environ.get('PYTHONPATH', '')}"},
+    )  # fmt: skip
+    assert (ended.returncode, ended.stdout) == (0, "heard\n"), ended.stderr
+
+
+COLLECTED = """
+import sys, time, leat
+from leat._job import _scan_board
+from test_stream_job import OPTIONS, Store
+
+class Slow(Store):
+    def check(self, keys):
+        time.sleep(0.05)  # Lets go of the GIL, and wants it back.
+        return super().check(keys)
+
+store = Slow()
+_scan_board.board = lambda: _scan_board.ScanBoard(store, 0, 2)
+del leat.Loader.__del__  # It closes. A loader that could not be made whole has none that does.
+for _ in range(5):
+    loader = leat.Loader(sys.argv[1], **OPTIONS, rank=0, world_size=2)
+    time.sleep(0.2)
+    del loader
+print("collected")
+"""
+
+
+def test_a_loader_that_nobody_closed_can_be_collected(shards, tmp_path):
+    """Its scan looks for the shards of another rank, which takes the GIL."""
+    ended = subprocess.run(
+        [sys.executable, "-c", COLLECTED, str(shards)], capture_output=True, text=True, timeout=60,
+        env={**os.environ, "LEAT_CACHE_DIR": str(tmp_path), "MASTER_ADDR": "127.0.0.1",
+             "PYTHONPATH": f"{os.path.dirname(__file__)}:{os.environ.get('PYTHONPATH', '')}"},
+    )  # fmt: skip
+    assert (ended.returncode, ended.stdout) == (0, "collected\n"), ended.stderr
 
 
 def test_messages_too_large_for_the_store_are_told_of(monkeypatch):
@@ -376,6 +496,30 @@ def test_messages_that_are_cut_short_are_corrupt():
     store.set("a", b"no such thing")
     with pytest.raises(leat.Corrupt, match="cannot be unpacked"):
         board.get("a")
+
+
+def test_a_call_that_waits_on_the_jobs_store_stops_no_beats(monkeypatch):
+    distributed = pytest.importorskip("torch.distributed", reason="torch is not installed: pip install torch")
+    store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    monkeypatch.setattr(_scan_board, "job_store", lambda world_size: store)
+    monkeypatch.setattr(distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(distributed, "get_world_size", lambda: 2)
+    monkeypatch.setattr(distributed, "get_rank", lambda: 0)
+    board = _scan_board.board()
+    assert board is not None
+
+    def wait() -> None:
+        with contextlib.suppress(RuntimeError):
+            store.wait(["nobody writes it"], datetime.timedelta(seconds=4))
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    time.sleep(0.5)
+    begin = time.monotonic()
+    assert board.put("a", b"0") and board.get("a") == b"0"
+    assert time.monotonic() - begin < 2
+    assert store.check(["a"])
+    waiting.join()
 
 
 TORCH = """

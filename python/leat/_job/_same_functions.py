@@ -1,20 +1,27 @@
 """Whether functions of several processes do the same, as far as their code and what they hold show it.
 
-Processes that share batches compare words of their functions of samples. Words are equal if code,
-defaults, closures and the globals that the code names are equal; functions that these call are
-followed, but for those of installed packages. Equal words are no proof: a function may ask
-something outside. The names by which one usually asks which process it is in are refused.
+Processes that share batches compare words of their functions of samples. Words are a hash of all that a function
+reaches: its code, defaults and closure, the globals that it names, and what modules of the job's own hold under names
+that it names; and so on, through each function, each class with all its methods, and each object. Installed
+packages are the same everywhere, so their code is passed over, but not that of the function's own package, unless that
+is a library that everybody uses. Equal words are no proof: a function may ask something outside. The names by which one
+usually asks which process it is in are refused.
 """
 
 from __future__ import annotations
 
 import dis
 import functools
+import hashlib
+import importlib.util
 import inspect
+import io
 import os
 import pickle
+import site
+import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -23,93 +30,133 @@ _ASKS = {
     "current_device",
 }  # fmt: skip
 """Names by which a function may learn which process it is in."""
+_LIBRARIES = {
+    "numpy", "scipy", "torch", "torchvision", "torchaudio", "PIL", "cv2", "skimage", "albumentations", "kornia", "jax",
+    "tensorflow", *sys.stdlib_module_names,
+}  # fmt: skip
+"""Packages whose functions do not ask which process they are in, but for those names."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _MOST_BYTES = 256 << 20
 
 
-def in_words(function: Any) -> Any:
+def in_words(function: Any) -> str:
     """Equal for functions that do the same, in all processes.
 
     Raises:
-        ValueError: it asks which process it is in.
+        ValueError: it asks which process it is in, or holds too much to compare.
         Exception: nobody can tell; pickle raises what it likes.
     """
-    return _Words().of(function)
+    hashed = _Hashed()
+    _Words(hashed, _package_of(function)).dump(function)
+    return hashed.digest.hexdigest()
 
 
-class _Words:
+class _Hashed(io.RawIOBase):
+    """A file that keeps the hash of what is written to it."""
+
     def __init__(self) -> None:
-        self._seen: set[int] = set()
-        """Functions by their id; whoever gives one holds it."""
+        self.digest = hashlib.sha256()
+        self._left = _MOST_BYTES
 
-    def of(self, function: Any) -> Any:
-        if isinstance(function, functools.partial):
-            held = _pickled((function.args, sorted(function.keywords.items())))
-            return "partial", self.of(function.func), held
-        if inspect.isfunction(function):
-            return self._of_function(function, None)
-        if inspect.ismethod(function) and inspect.isfunction(function.__func__):
-            owner = function.__self__ if inspect.isclass(function.__self__) else type(function.__self__)
-            return "method", self._of_function(function.__func__, owner), self._of_value(function.__self__)
-        if hasattr(function, "function") and hasattr(function, "name"):  # A Filter's.
-            return "filter", function.name, self.of(function.function)
-        call = inspect.getattr_static(type(function), "__call__", None)
-        if not inspect.isfunction(call):
-            return "object", _pickled(function)
-        return "object", self._of_function(call, type(function)), _pickled(function)
+    def write(self, data: Any) -> int:
+        size = memoryview(data).nbytes
+        self.take(size)
+        self.digest.update(data)
+        return size
 
-    def _of_function(self, function: Any, owner: type | None) -> Any:
-        """``owner``: the class whose method it is, if any; methods that it calls are followed too."""
-        code = function.__code__
-        name = ("function", function.__module__, function.__qualname__)
-        if id(function) in self._seen:
-            return name
-        self._seen.add(id(function))
-        cells = self._of_values(cell.cell_contents for cell in function.__closure__ or ())
-        named = tuple(sorted((function.__kwdefaults__ or {}).items()))
-        defaults = self._of_values([function.__defaults__ or (), named])
-        if _is_installed(code):
-            return (*name, cells, defaults)
+    def take(self, size: int) -> None:
+        """Raises if there is no room for so many bytes more."""
+        if size > self._left:
+            raise ValueError(f"it holds more than {_MOST_BYTES >> 20} MiB, which are too many to compare")
+        self._left -= size
+
+
+class _Words(pickle.Pickler):
+    """Pickles functions and classes with what they do. Nobody reads it back.
+
+    Args:
+        own: the package that is looked at, though it may be installed.
+    """
+
+    def __init__(self, hashed: _Hashed, own: str) -> None:
+        super().__init__(hashed, protocol=5)
+        self._hashed, self._own = hashed, own
+
+    def persistent_id(self, value: Any) -> Any:
+        """The order of a set of texts is each process's own."""
+        if type(value) in (set, frozenset) and all(type(each) in _PLAIN for each in value):
+            return "set", sorted(map(repr, value))
+        return None
+
+    def reducer_override(self, value: Any) -> Any:
+        """The name, and as its state what it does: so it may reach itself."""
+        size = getattr(value, "nbytes", 0)  # An array's: it is copied before its bytes come.
+        if isinstance(size, int) and size > _MOST_BYTES:
+            self._hashed.take(size)
+        if getattr(value, "__name__", None) in _ASKS:
+            raise ValueError(f"it calls {value.__name__}, which may differ")
+        if isinstance(value, ModuleType):
+            if not self._is_passed_over(value.__name__):
+                raise ValueError(f"it holds the module {value.__name__}, and nobody can tell what of it is used")
+            return str, (value.__name__,)
+        if inspect.isfunction(value):
+            return str, (f"{value.__module__}.{value.__qualname__}",), self._of_function(value)
+        if inspect.ismethod(value):
+            return str, ("method",), (value.__func__, value.__self__)
+        if isinstance(value, type) and not self._is_passed_over(value.__module__):
+            return str, (f"{value.__module__}.{value.__qualname__}",), (value.__bases__, _held_by(value))
+        if inspect.isbuiltin(value) and isinstance(value.__self__, (ModuleType, type(None))):
+            return str, (f"{value.__module__}.{value.__qualname__}",)
+        if hasattr(value, "__wrapped__") and not isinstance(value, type):  # A cache's.
+            return str, (type(value).__qualname__,), value.__wrapped__
+        return NotImplemented
+
+    def _of_function(self, function: Any) -> Any:
+        code, world = function.__code__, function.__globals__
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+        held = cells, function.__defaults__, function.__kwdefaults__
+        if self._is_passed_over(world.get("__name__", "")):
+            return held
         names = sorted({*_names_in(code)})
         if asked := _ASKS.intersection(names):
             raise ValueError(f"{function.__qualname__} asks for {min(asked)}, which may differ")
-        world = function.__globals__
-        known = [(each, self._of_value(world[each])) for each in sorted({*_globals_in(code)}) if each in world]
-        methods = [self._of_method(each, owner) for each in names] if owner is not None else []
-        return (*name, _code_in_words(code), cells, defaults, known, methods)
+        for module in _imported_in(code):
+            if not self._is_passed_over(module):
+                raise ValueError(f"{function.__qualname__} imports {module}, and nobody can tell what is in it")
+        reached = [(each, world[each]) for each in sorted({*_globals_in(code)}) if each in world]
+        looked_at: list[Any] = []
+        for _, value in reached:  # It grows.
+            if isinstance(value, ModuleType) and value not in looked_at and not self._is_passed_over(value.__name__):
+                looked_at.append(value)
+                reached += [(f"{value.__name__}.{each}", vars(value)[each]) for each in names if each in vars(value)]
+        named = [(each, value.__name__ if isinstance(value, ModuleType) else value) for each, value in reached]
+        # Whether it calls what it wraps, its code says.
+        own = {name: each for name, each in vars(function).items() if name != "__wrapped__"}
+        return (*held, hashlib.sha256(repr(_code_in_words(code)).encode()).hexdigest(), own, named)
 
-    def _of_method(self, name: str, owner: type) -> Any:
-        found = inspect.getattr_static(owner, name, None)
-        found = getattr(found, "__func__", getattr(found, "fget", found))  # A class's, a property's.
-        return self._of_function(found, owner) if inspect.isfunction(found) else None
-
-    def _of_values(self, values: Iterable[Any]) -> list[Any]:
-        return [self._of_value(value) for value in values]
-
-    def _of_value(self, value: Any) -> Any:
-        if isinstance(value, (ModuleType, type)) or inspect.isbuiltin(value):
-            return type(value).__name__, getattr(value, "__module__", ""), value.__name__
-        if inspect.isfunction(value) or inspect.ismethod(value) or isinstance(value, functools.partial):
-            return self.of(value)
-        if isinstance(value, (set, frozenset)):
-            return _set_in_words(value)
-        if isinstance(value, tuple):
-            return self._of_values(value)
-        if isinstance(value, _PLAIN):
-            return repr(value)
-        return _pickled(value)
+    def _is_passed_over(self, module: str) -> bool:
+        package = module.partition(".")[0]
+        return package in _LIBRARIES or package != self._own and _is_installed(package)
 
 
-def _pickled(value: Any) -> bytes:
-    found = pickle.dumps(value)
-    if len(found) > _MOST_BYTES:
-        raise ValueError(f"it holds {type(value).__name__} of {len(found)} bytes, which are too many to compare")
-    return found
+def _package_of(function: Any) -> str:
+    while isinstance(function, functools.partial):
+        function = function.func
+    function = getattr(function, "function", function)  # A Filter's.
+    return str(getattr(function, "__module__", "")).partition(".")[0]
 
 
-def _set_in_words(values: Iterable[Any]) -> Any:
-    """The order of a set of texts is each process's own."""
-    return "set", sorted(map(repr, values))
+def _held_by(owner: type) -> list[tuple[str, Any]]:
+    """The methods of a class, of its properties too, and its values."""
+    held = []
+    for name, value in sorted(vars(owner).items()):
+        value = getattr(value, "__func__", value)
+        if isinstance(value, (property, functools.cached_property)):
+            value = [getattr(value, each, None) for each in ("fget", "fset", "fdel", "func")]
+        is_given = name.startswith("__") or name == "_abc_impl" or inspect.isdatadescriptor(value)
+        if inspect.isfunction(value) or not is_given:
+            held.append((name, value))
+    return held
 
 
 def _names_in(code: CodeType) -> Iterator[str]:
@@ -129,6 +176,17 @@ def _globals_in(code: CodeType) -> Iterator[str]:
             yield from _globals_in(constant)
 
 
+def _imported_in(code: CodeType) -> Iterator[str]:
+    """The modules that are imported when it is called; those beside its own begin with a dot."""
+    instructions = [*dis.get_instructions(code)]
+    for place, instruction in enumerate(instructions):
+        if instruction.opname == "IMPORT_NAME":
+            yield "." * instructions[place - 2].argval + instruction.argval
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _imported_in(constant)
+
+
 def _code_in_words(code: CodeType) -> Any:
     return code.co_code, code.co_names, [_constant_in_words(each) for each in code.co_consts]
 
@@ -136,15 +194,27 @@ def _code_in_words(code: CodeType) -> Any:
 def _constant_in_words(value: Any) -> Any:
     if isinstance(value, CodeType):
         return _code_in_words(value)
-    return _set_in_words(value) if isinstance(value, frozenset) else repr(value)
+    return ("set", sorted(map(repr, value))) if isinstance(value, frozenset) else repr(value)
 
 
 @functools.lru_cache(maxsize=None)
 def _folders_of_packages() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
-    return tuple(os.path.join(paths[name], "") for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    installed = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    folders = [*installed, *site.getsitepackages(), site.getusersitepackages()]
+    return tuple(os.path.join(folder, "") for folder in folders)
 
 
-def _is_installed(code: CodeType) -> bool:
-    """Whether it is of an installed package, or of Python's own: what it does depends on its arguments."""
-    return code.co_filename.startswith(_folders_of_packages()) or code.co_filename.startswith("<frozen")
+@functools.lru_cache(maxsize=None)
+def _is_installed(package: str) -> bool:
+    """Whether it is one that somebody installed, or Python's own: what it does depends on its arguments."""
+    if package == "leat":
+        return True
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError):  # "__main__", or made up.
+        return False
+    if spec is None:
+        return False
+    where = spec.origin or next(iter(spec.submodule_search_locations or ()), "")
+    return where in ("built-in", "frozen") or where.startswith(_folders_of_packages())

@@ -39,7 +39,15 @@ def board() -> ScanBoard | None:
         return None
     world_size = distributed.get_world_size()
     store = job_store(world_size) if world_size > 1 else None
-    return None if store is None else ScanBoard(store, distributed.get_rank(), world_size)
+    return None if store is None else ScanBoard(_of_our_own(store), distributed.get_rank(), world_size)
+
+
+def _of_our_own(store: Any) -> Any:
+    """A client of the same store that no other's waiting call blocks, or beats would wait with it."""
+    try:
+        return store.clone()
+    except _FAILURES:  # An older torch's.
+        return store
 
 
 class ScanBoard:
@@ -79,9 +87,18 @@ class ScanBoard:
         threading.Thread(target=beat, name="leat-scan-beat", daemon=True).start()
         return opening
 
-    def end(self, opening: str) -> None:
-        """This rank beats no more."""
+    def end(self, opening: str, shards: int) -> None:
+        """This rank beats no more. The last of all ranks removes the listing and what was found in so many shards."""
         self._beats.pop(opening).set()
+        try:
+            if shards:  # One that has not read the listing knows of none.
+                self._store.set(f"{opening}/shards", str(shards))
+            if self._store.add(f"{opening}/ended", 1) == self.world_size and self._store.check([f"{opening}/shards"]):
+                for shard in range(int(self._store.get(f"{opening}/shards"))):
+                    self._store.delete_key(f"{opening}/shard/{shard}")
+                self._store.delete_key(f"{opening}/listing")
+        except _FAILURES:  # They stay there.
+            pass
 
     def claim(self, name: str, text: str) -> bool:
         """Writes a text, unless another rank has written one there."""
