@@ -136,5 +136,5 @@ def test_named_files_on_such_a_server_are_asked_for_and_read(tmp_path, fresh_cac
             with leat.Loader(url, batch_size=4, train=False, batch="dict", output="numpy") as loader:
                 assert [row[0] for batch in loader for row in batch["data"]] == list(range(12))
         assert time.monotonic() - began < _Keeping.timeout
-    # What one of the stores found, the others know.
+    # The other stores know it from the first.
     assert sum("leaves new connections waiting" in line for line in caplog.messages) == 1
