@@ -212,7 +212,7 @@ def drain(batches) -> None:
 
 
 def test_a_server_that_dies_in_mid_epoch_is_said_within_10_seconds(folder, caplog):
-    bucket = leat.testing.Bucket(folder.parent, latency="1ms")
+    bucket = leat.testing.Bucket(folder.parent, latency="100ms")  # All of it is read after 3 s alone.
     with bucket:
         loader = leat.Loader("s3://own", storage_options={"endpoint_url": bucket.url, "no_sign_request": True},
                              max_in_flight=1, memory="40KB", ops=DECODE, **ORDERED)
@@ -233,7 +233,7 @@ def test_a_server_that_dies_in_mid_epoch_is_said_within_10_seconds(folder, caplo
 
 
 def test_an_endpoint_that_goes_down(folder, few_tries):
-    bucket = leat.testing.Bucket(folder.parent, latency="1ms")
+    bucket = leat.testing.Bucket(folder.parent, latency="100ms")
     with bucket:
         loader = leat.Loader("s3://own", storage_options={"endpoint_url": bucket.url, "no_sign_request": True},
                              max_in_flight=1, memory="40KB", ops=DECODE, **ORDERED)
