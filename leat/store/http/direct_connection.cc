@@ -16,7 +16,7 @@ namespace {
 constexpr std::chrono::milliseconds kFirstAttempt{250};
 
 /// How long one attempt to connect may take. Linux resends a first packet after
-/// 1, 3, 7, 15 and 31 s; new attempts send one each second. A server whose
+/// 7 s and then 11 or 15 s; new attempts send one each second. A server whose
 /// queue of connections was full is then reached soon after it has room.
 constexpr std::chrono::seconds kMostAttempt{2};
 
