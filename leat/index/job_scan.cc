@@ -21,6 +21,7 @@ constexpr char kNoShardsLetter = 'N';
 constexpr char kShardLetter = 'S';
 constexpr char kFailureLetter = 'F';
 constexpr char kTooManyLetter = 'T';
+
 /// No other process has it, of the same rank either.
 std::string name_of_process(std::uint32_t rank) {
   std::random_device random;

@@ -11,9 +11,7 @@ import importlib.util
 import pathlib
 import sys
 
-from torch import library as registry
-
-_kept: list[registry.Library] = []  # As long as it lives, so do its ops.
+from torch import library
 
 
 def is_there() -> bool:
@@ -34,8 +32,6 @@ def load() -> None:
             raise
         for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
             del sys.modules[name]
-        ops = registry.Library("torchvision", "DEF")
         for op in ("nms", "qnms"):
-            ops.define(f"{op}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        _kept.append(ops)
+            library.define(f"torchvision::{op}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
         importlib.import_module("torchvision")
