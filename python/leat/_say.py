@@ -7,13 +7,14 @@ epoch is known only at its end, the tail is told then.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from leat.ops import DecodeImage, DecodeMask, LoadNpy, Op, ParseBoxes, ParseKeypoints, Python
+from leat.ops import DecodeImage, DecodeMask, LoadNpy, Op, ParseBoxes, ParseKeypoints, Python, Resize
 
 logger = logging.getLogger("leat")
 
@@ -63,7 +64,7 @@ class Introduction:
         self, url: str, options: dict[str, Any], *, drawn_by: str, is_end_said: bool, ops: Sequence[Op] = ()
     ) -> None:
         self._name = shown(url)
-        self._of_ops = [text for text in (drawn_apart(ops), blended_labels(ops)) if text]
+        self._of_ops = [text for text in (drawn_apart(ops), placed_apart(ops), blended_labels(ops)) if text]
         self._drawn = drawn_by
         self._has_seed = not drawn_by
         if options["weights"] is not None:
@@ -224,6 +225,52 @@ def _other_images(ops: Sequence[Op], place: int) -> list[str]:
         return []
     others = [op for op in ops if isinstance(op, DecodeImage) and op is not seen]
     return [f"the image '{op._to or 'image'}'" for op in others]
+
+
+def placed_apart(ops: Sequence[Op]) -> str:
+    """A warning of an op that is not random and moves two pictures of a sample apart, or "".
+
+    Random ops raise there."""
+    decoders: dict[str, Op] = {}  # By field, and what moves its pixels.
+    movers: dict[str, list[Op]] = {}
+    for op in ops:
+        if isinstance(op, (DecodeImage, DecodeMask)):
+            name = op._to or ("mask" if isinstance(op, DecodeMask) else "image")
+            decoders[name], movers[name] = op, []
+            continue
+        if op._field in decoders and op._to and op.per == "sample":
+            decoders[op._to], movers[op._to] = decoders.pop(op._field), movers.pop(op._field)
+        if op._moves_pixels and not op._params.get("independent"):
+            for name in decoders:
+                if op._field is None or name in (op._field, op._to):
+                    movers[name].append(op)
+    for (one, first), (other, second) in itertools.combinations(decoders.items(), 2):
+        if type(first) is type(second) and first._field == second._field:
+            continue  # Two views of one picture.
+        if mover := _moves_apart(movers[one], movers[other]):
+            of, left = (one, other) if any(mover is op for op in movers[one]) else (other, one)
+            return (
+                f"{mover!r} moves the pixels of {of!r}, and those of {left!r} do not move alike: decode both "
+                f"first, and put {type(mover).__name__} once behind them, without field=. If both show the same "
+                "part all the same, or do not belong together, this is as it should be"
+            )
+    return ""
+
+
+def _moves_apart(one: Sequence[Op], other: Sequence[Op]) -> Op | None:
+    """What moves two pictures apart. A resize keeps the whole picture, so resizes alone do not, nor
+    do those after all else."""
+    while one and isinstance(one[-1], Resize):
+        one = one[:-1]
+    while other and isinstance(other[-1], Resize):
+        other = other[:-1]
+    alike = 0
+    for mine, its in zip(one, other):
+        if (mine._name, mine._params) != (its._name, its._params):
+            break
+        alike += 1
+    apart = [*one[alike:], *other[alike:]]
+    return next((op for op in apart if not isinstance(op, Resize)), None)
 
 
 _LABELS = re.compile(r"(masks?|labels?|seg\w*|annotations?)\d*")

@@ -879,6 +879,41 @@ def test_the_loader_says_so(tmp_path, said):
     assert ["the image 'right' stays as it is" in line for line in said(logging.WARNING)] == [True]
 
 
+LABELS = leat.ops.DecodeMask("seg.png")
+MIDDLE, SMALL = leat.ops.CenterCrop, leat.ops.Resize
+
+
+@pytest.mark.parametrize(("ops", "mover"), [
+    ([DecodeImage("png"), LABELS, MIDDLE(32, field="image"), SMALL((32, 32), field="mask")], "CenterCrop"),
+    ([DecodeImage("png"), LABELS, SMALL((80, 80), field="mask"), leat.ops.Pad(8, field="image")], "Pad"),
+    ([DecodeImage("png"), MIDDLE(32, field="image"), LABELS], "CenterCrop"),  # Before the mask was read.
+    ([DecodeImage("png"), LABELS, leat.ops.Letterbox(32, field="mask")], "Letterbox"),
+    ([DecodeImage("png"), LABELS, MIDDLE(32, field="image"), MIDDLE(24, field="mask")], "CenterCrop"),
+    ([DecodeImage("png"), LABELS, SMALL(64, field="image"), MIDDLE(32, field="image"), MIDDLE(32, field="mask")], "CenterCrop"),
+    ([LEFT, RIGHT, MIDDLE(32, field="right", to="far")], "CenterCrop"),
+    ([DecodeImage("png"), LABELS, SMALL((64, 64), field="image"), SMALL((16, 16), field="mask")], ""),
+    ([DecodeImage("png"), LABELS, MIDDLE(32), SMALL((8, 8), field="mask")], ""),
+    ([DecodeImage("png"), LABELS, MIDDLE(32, field="image"), MIDDLE(32, field="mask")], ""),
+    ([DecodeImage("png", to="wide"), DecodeImage("png", to="near"), MIDDLE(32, field="near")], ""),  # Two views.
+    ([DecodeImage("png"), LABELS, leat.ops.RandomCrop(8, independent=True, field="image")], ""),
+    ([DecodeImage("png"), MIDDLE(32)], ""),
+])  # fmt: skip
+def test_an_op_that_moves_two_pictures_of_a_sample_apart_is_warned_of(ops, mover):
+    told = _say.placed_apart(ops)
+
+    assert bool(told) == bool(mover)
+    if mover:
+        assert told.startswith(f"{mover}(") and "do not move alike: decode both first" in told
+
+
+def test_the_loader_says_that_two_pictures_move_apart(tmp_path, said):
+    picture = encoded(pixels(1))
+    write(tmp_path / "a.tar", tar_of([("0.png", picture), ("0.seg.png", picture)]))
+    take(leat.Loader(str(tmp_path), batch_size=1, train=False, ops=[LEFT, RIGHT, MIDDLE(2, field="left")]))
+
+    assert ["'right' do not move alike" in line for line in said(logging.WARNING)] == [True]
+
+
 def by_python(data):
     return random.random()
 
