@@ -39,7 +39,3 @@ def report_of(done: subprocess.CompletedProcess[str]) -> dict:
 def told_by_processes(folder: pathlib.Path) -> dict[str, list[str]]:
     """By process, the lines that a training wrote to a file of its own in this folder."""
     return {path.name: path.read_text().splitlines() for path in folder.iterdir()}
-
-
-def largest_part(report: dict) -> str:
-    return max(report["parts"], key=lambda part: report["parts"][part]["seconds"])

@@ -1,4 +1,4 @@
-"""The example scripts, by one rank and by four on one node: the loss falls, and each
+"""The example scripts, by one rank and by two of one node: the loss falls, and each
 sample of an epoch is delivered once, but for what does not fill a training's step.
 """
 
@@ -159,7 +159,7 @@ def needs(*modules: str) -> None:
             pytest.skip(f"{module} is not installed: PyPI has it, Debian 12 does not")
 
 
-RANKS = pytest.mark.parametrize("ranks", [1, 4])
+RANKS = pytest.mark.parametrize("ranks", [1, 2])
 
 
 @RANKS
