@@ -14,6 +14,7 @@
 #include "leat/base/hash.h"
 #include "leat/base/object_checksums.h"
 #include "leat/base/result.h"
+#include "leat/base/sanitized.h"
 #include "leat/base/system_error.h"
 #include "leat/base/text.h"
 #include "leat/base/units.h"
@@ -110,7 +111,7 @@ TEST(BufferTest, SmallAndLargeOnesAreWritableAndMove) {
 }
 
 TEST(BufferTest, ALargeOneTakesThePagesOfOneThatWasFreed) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef LEAT_IS_SANITIZED
   GTEST_SKIP() << "nothing is reused under a sanitizer";
 #endif
   Buffer::give_back_kept();
@@ -129,7 +130,7 @@ TEST(BufferTest, ALargeOneTakesThePagesOfOneThatWasFreed) {
 }
 
 TEST(BufferTest, NoMoreThan64MiBAreKept) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef LEAT_IS_SANITIZED
   GTEST_SKIP() << "nothing is kept under a sanitizer";
 #endif
   Buffer::give_back_kept();

@@ -6,6 +6,8 @@
 #include <new>
 #include <vector>
 
+#include "leat/base/sanitized.h"
+
 namespace leat {
 namespace {
 
@@ -15,7 +17,7 @@ constexpr std::size_t kMappedBytes = std::size_t{1} << 20;
 constexpr std::size_t kMostKept = std::size_t{64} << 20;
 
 // Sanitizers see more if nothing is reused.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef LEAT_IS_SANITIZED
 constexpr bool kKeeps = false;
 #else
 constexpr bool kKeeps = true;

@@ -17,11 +17,11 @@ std::tm utc(std::int64_t seconds) {
 }  // namespace
 
 std::string iso_date(std::int64_t nanoseconds) {
-  constexpr std::int64_t kSecond = 1'000'000'000;
-  std::int64_t seconds = nanoseconds / kSecond;
-  std::int64_t rest = nanoseconds % kSecond;
+  constexpr std::int64_t kPerSecond = 1'000'000'000;
+  std::int64_t seconds = nanoseconds / kPerSecond;
+  std::int64_t rest = nanoseconds % kPerSecond;
   if (rest < 0) {
-    rest += kSecond;
+    rest += kPerSecond;
     --seconds;
   }
   const std::tm t = utc(seconds);

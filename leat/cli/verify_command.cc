@@ -100,8 +100,8 @@ Result<OrderRunFiles> logs_of(const std::string& run) {
     if (!place.empty()) LEAT_TRY_VOID(add_logs(place, logs.files));
   }
   std::ranges::sort(logs.files);
-  const auto [same, end] = std::ranges::unique(logs.files);
-  logs.files.erase(same, end);
+  logs.files.erase(std::unique(logs.files.begin(), logs.files.end()),
+                   logs.files.end());
   if (logs.files.empty()) return invalid("the name of a run is empty");
   return logs;
 }

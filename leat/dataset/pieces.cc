@@ -4,11 +4,10 @@
 #include <cstddef>
 
 #include "leat/base/check.h"
+#include "leat/base/uint128.h"
 
 namespace leat {
 namespace {
-
-__extension__ using Uint128 = unsigned __int128;
 
 /// The samples of one object, and its bytes that they take.
 struct Run {

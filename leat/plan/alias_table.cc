@@ -18,12 +18,11 @@
 #include <utility>
 
 #include "leat/base/errors.h"
+#include "leat/base/uint128.h"
 #include "leat/plan/divisor.h"
 
 namespace leat {
 namespace {
-
-__extension__ using Uint128 = unsigned __int128;
 
 constexpr double kUnits = 4611686018427387904.0;  // 2^62.
 

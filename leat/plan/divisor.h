@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 
+#include "leat/base/uint128.h"
+
 namespace leat {
 
 /// Divides by `value` with a multiplication, which takes a fraction of a
@@ -26,7 +28,6 @@ class Divisor {
 
   /// The upper 64 bits of a * b.
   static std::uint64_t high_half(std::uint64_t a, std::uint64_t b) {
-    __extension__ using Uint128 = unsigned __int128;
     return static_cast<std::uint64_t>((Uint128{a} * b) >> 64);
   }
 

@@ -8,11 +8,10 @@
 
 #include "leat/base/check.h"
 #include "leat/base/hash.h"
+#include "leat/base/uint128.h"
 
 namespace leat {
 namespace {
-
-__extension__ using Uint128 = unsigned __int128;
 
 /// Random periods have at least as many turns, so that runs of one source come
 /// as long as chance makes them.

@@ -375,7 +375,7 @@ MixedOrder::Layout MixedOrder::until_all_end(std::uint64_t epoch) const {
 std::shared_ptr<const MixedOrder::Layout> MixedOrder::layout_of(
     std::uint64_t epoch) const {
   LEAT_CHECK(epoch >= options_.first_epoch);
-  const std::size_t at = epoch % layouts_.size();
+  const std::size_t at = epoch % kKeptLayouts;
   {
     const MutexLock lock(mutex_);
     const auto& [kept, layout] = layouts_[at];

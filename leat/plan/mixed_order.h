@@ -165,11 +165,13 @@ class MixedOrder final : public DrawnOrder,
   std::vector<std::shared_ptr<const BlockMap>> blocks_;  ///< By source.
   std::shared_ptr<const StagedTurns> endless_;  ///< Null if sources end.
 
+  static constexpr std::size_t kKeptLayouts = 4;
   mutable Mutex mutex_;
   /// The turn of the endless stream that each epoch begins with.
   mutable std::vector<std::uint64_t> begins_ LEAT_GUARDED_BY(mutex_);
   mutable std::vector<Laps> laps_ LEAT_GUARDED_BY(mutex_);
-  mutable std::array<std::pair<std::uint64_t, std::shared_ptr<const Layout>>, 4>
+  mutable std::array<std::pair<std::uint64_t, std::shared_ptr<const Layout>>,
+                     kKeptLayouts>
       layouts_ LEAT_GUARDED_BY(mutex_);
 };
 

@@ -1,11 +1,10 @@
 #include "leat/plan/substitutes.h"
 
 #include "leat/base/hash.h"
+#include "leat/base/uint128.h"
 
 namespace leat {
 namespace {
-
-__extension__ using Uint128 = unsigned __int128;
 
 // Apart from the draws of orders, which have the same seed.
 constexpr std::uint64_t kSalt = 0x5b5d1e0c7a3f2e91ULL;

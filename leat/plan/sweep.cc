@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <numeric>
-#include <ranges>
 #include <utility>
 
 #include "leat/base/check.h"
@@ -38,8 +37,9 @@ struct Candidate {
 std::vector<Candidate> candidates(const SweepOptions& options) {
   std::vector<Candidate> all = {{.name = "no cache"}};
   if (options.ram_bytes == 0 && options.disk_bytes == 0) return all;
-  for (const CachePolicyKind* kind :
-       cache_policy_kinds() | std::views::reverse) {
+  const auto kinds = cache_policy_kinds();
+  for (auto place = kinds.rbegin(); place != kinds.rend(); ++place) {
+    const CachePolicyKind* const kind = *place;
     if (!kind->is_swept) continue;
     all.push_back(
         {.name = std::string(kind->name), .policy = std::string(kind->name)});

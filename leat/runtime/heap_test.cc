@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "leat/base/sanitized.h"
+
 namespace leat {
 namespace {
 
@@ -53,8 +55,7 @@ TEST(HeapTrimTest, LeavesLittleAlone) {
 }
 
 TEST(HeapTrimTest, GivesBackWhatLiesBetweenBytesInUse) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
-    !defined(__GLIBC__)
+#if defined(LEAT_IS_SANITIZED) || !defined(__GLIBC__)
   GTEST_SKIP() << "glibc's heap is not in use: a sanitizer, or another C "
                   "library, has its own; ./dev test runs this test without "
                   "sanitizers, too";

@@ -31,8 +31,7 @@ std::vector<std::size_t> fetched_columns(
     if (field.is_fetched()) columns.push_back(field.column);
   }
   std::ranges::sort(columns);
-  const auto same = std::ranges::unique(columns);
-  columns.erase(same.begin(), same.end());
+  columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
   return columns;
 }
 

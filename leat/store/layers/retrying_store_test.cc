@@ -286,7 +286,7 @@ class AskedToWaitTest : public RetryingStoreTest {
     return clock_.now() - began;
   }
 
-  const SteadyClock clock_;
+  const SteadyClock clock_{};
   std::atomic<TimePoint> asked = TimePoint();
 };
 

@@ -93,8 +93,8 @@ class FakeAzure {
 
   ServerReply list(const FakeTarget& target) const LEAT_REQUIRES(mutex_) {
     const FakePage found =
-        fake_page(blobs_, target.value("prefix"), target.value("delimiter"),
-                  target.value("marker"));
+        fake_page(blobs_.begin(), blobs_.end(), target.value("prefix"),
+                  target.value("delimiter"), target.value("marker"));
     std::string page;
     for (const std::string& key : found.keys) {
       const Blob& blob = blobs_.at(key);

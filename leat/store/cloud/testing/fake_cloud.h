@@ -75,12 +75,13 @@ struct FakePage {
 };
 
 /// The next seven names under a prefix, behind `after`.
-template <class Objects>
-FakePage fake_page(const Objects& objects, const std::string& prefix,
+template <class Iterator>
+FakePage fake_page(Iterator object, Iterator end, const std::string& prefix,
                    const std::string& delimiter, const std::string& after) {
   FakePage page;
   std::string last;
-  for (const auto& [key, object] : objects) {
+  for (; object != end; ++object) {
+    const std::string& key = object->first;
     if (!key.starts_with(prefix)) continue;
     const std::size_t cut = delimiter.empty()
                                 ? std::string::npos

@@ -6,7 +6,6 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
-#include <ranges>
 #include <string>
 #include <string_view>
 
@@ -93,11 +92,10 @@ class FakeGcs {
 
   ServerReply list(const FakeTarget& target) const LEAT_REQUIRES(mutex_) {
     // The token is the last name of the page before.
-    const FakePage found = fake_page(
-        std::ranges::subrange(objects_.lower_bound(target.value("startOffset")),
-                              objects_.end()),
-        target.value("prefix"), target.value("delimiter"),
-        target.value("pageToken"));
+    const FakePage found =
+        fake_page(objects_.lower_bound(target.value("startOffset")),
+                  objects_.end(), target.value("prefix"),
+                  target.value("delimiter"), target.value("pageToken"));
     nlohmann::json page = {{"kind", "storage#objects"}};
     for (const std::string& key : found.keys) {
       page["items"].push_back(resource(key, objects_.at(key)));
