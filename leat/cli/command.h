@@ -23,6 +23,9 @@ struct CommandContext {
   Env env;
   /// Fires at Ctrl-C and SIGTERM.
   std::stop_token stop;
+  /// Whether nobody reads `out` any more, as behind `| head`. Null: nobody can
+  /// say, and a write that fails is a failure.
+  bool (*is_reader_gone)() = nullptr;
 };
 
 /// One file each in cli/, one row each in commands.cc. It has one of the three

@@ -34,12 +34,18 @@ std::string advice_for(const CLI::App& app) {
   return "; see leat --help";
 }
 
+bool has_lost_reader(const CommandContext& context) {
+  return !context.out.good() && context.is_reader_gone != nullptr &&
+         context.is_reader_gone();
+}
+
 /// Checks that the output has arrived: with a full disk, the command has
 /// failed.
 ExitCode written(ExitCode code, CommandContext& context) {
   errno = 0;
   context.out.flush();
   if (context.out.good()) return code;
+  if (has_lost_reader(context)) return ExitCode::kReaderGone;
   context.err << "leat: what was printed could not be written to standard "
                  "output"
               << (errno == 0 ? std::string()
@@ -63,6 +69,7 @@ ExitCode run(const Run& chosen, CommandContext& context) {
   Result<void> done = chosen(context);
   if (done) return written(ExitCode::kDone, context);
   context.out.flush();
+  if (has_lost_reader(context)) return ExitCode::kReaderGone;
   context.err << "leat: " << done.error().message() << '\n';
   return done.error().code() == ErrorCode::kInvalidArgument
              ? ExitCode::kWrongUsage

@@ -12,6 +12,7 @@ enum class ExitCode : int {
   kDone = 0,
   kFailed = 1,
   kWrongUsage = 2,
+  kReaderGone = 141,  ///< As of a program that SIGPIPE ended: 128 + 13.
 };
 
 /// Chooses the command that `words` name (without the program's own) among
@@ -19,7 +20,7 @@ enum class ExitCode : int {
 ///
 /// The text that the user asked for (`--help`, `--version`; without words, the
 /// list of commands) goes to `context.out`; a failure goes to `context.err` as
-/// one line `leat: …`.
+/// one line `leat: …`. A command whose reader has gone ends without a word.
 ExitCode run_command_line(std::vector<std::string> words,
                           std::span<const CommandGroup> groups,
                           CommandContext& context);

@@ -153,5 +153,21 @@ TEST(CommandLineTest, WhatCannotBeWrittenIsAFailure) {
   }
 }
 
+TEST(CommandLineTest, WhoseReaderHasGoneEndsWithoutAWord) {
+  FullBuffer full;
+  std::ostream out(&full);
+  std::ostringstream err;
+  CommandContext context{.out = out,
+                         .err = err,
+                         .env = fake_env({}),
+                         .stop = {},
+                         .is_reader_gone = [] { return true; }};
+  const std::vector<CommandGroup> commands{{"Make a noise", {&kEcho}}};
+
+  EXPECT_EQ(run_command_line({"echo", "hello"}, commands, context),
+            ExitCode::kReaderGone);
+  EXPECT_EQ(err.str(), "");
+}
+
 }  // namespace
 }  // namespace leat

@@ -122,6 +122,7 @@ Result<void> list_anything(const OpenedStore& store, const LsFlags& flags,
     }
     return {};
   }
+  LEAT_TRY_VOID(check_stopped(context));
   if (list_object(flags.catalogue, context)) return {};
   if (found && folder.ends_with('/')) {  // The begin of names, then.
     found = list_plainly(store, folder.substr(0, folder.size() - 1), is_json,

@@ -1,6 +1,7 @@
 // leat COMMAND ...    The program: its signals, its exit code.
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -48,6 +49,11 @@ void occupy_standard_files() {
   }
 }
 
+bool is_reader_of_output_gone() {
+  pollfd output{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
+  return ::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
+}
+
 int run(int argc, char** argv) {
   occupy_standard_files();
   // Blocked before the first thread starts, so that only the watcher hears.
@@ -62,7 +68,8 @@ int run(int argc, char** argv) {
   CommandContext context{.out = std::cout,
                          .err = std::cerr,
                          .env = process_env(),
-                         .stop = stop.get_token()};
+                         .stop = stop.get_token(),
+                         .is_reader_gone = is_reader_of_output_gone};
   return static_cast<int>(run_command_line(
       std::vector<std::string>(argv + 1, argv + argc), commands(), context));
 }

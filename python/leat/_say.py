@@ -258,8 +258,8 @@ def placed_apart(ops: Sequence[Op]) -> str:
 
 
 def _moves_apart(one: Sequence[Op], other: Sequence[Op]) -> Op | None:
-    """What moves two pictures apart. A resize keeps the whole picture, so resizes alone do not, nor
-    do those after all else."""
+    """The first op that moves two pictures apart, or None. A resize keeps the whole picture, so resizes
+    alone do not move them apart, nor do those after all else."""
     while one and isinstance(one[-1], Resize):
         one = one[:-1]
     while other and isinstance(other[-1], Resize):

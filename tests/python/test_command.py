@@ -136,3 +136,19 @@ def test_what_is_done_within_ten_seconds_leaves_no_line_in_a_log(folder):
 
     assert (done.returncode, done.stderr) == (0, "")
     assert "throughput" in done.stdout and "error" not in done.stdout
+
+
+@pytest.mark.parametrize("words", [["ls"], ["ls", "--plain"], ["ls", "--json"]])
+@pytest.mark.parametrize("kind", ["a dataset", "none"])
+def test_a_command_whose_reader_has_gone_ends_without_a_word(tmp_path, words, kind):
+    for number in range(3000):
+        name = f"class{number % 2}/{number:0200}.png" if kind == "a dataset" else f"{number % 2 * 'x/y/'}{number:0200}.bin"
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    first = subprocess.run(
+        ["bash", "-c", 'leat "$@" | head -1; exit ${PIPESTATUS[0]}', "bash", *words, str(tmp_path)],
+        capture_output=True, text=True,
+    )  # fmt: skip
+
+    assert len(first.stdout.splitlines()) == 1
+    assert (first.returncode, first.stderr) == (141, "")
