@@ -32,6 +32,15 @@ def test_without_words_it_tells_of_every_command_by_purpose():
     assert max(map(len, done.stdout.splitlines())) < 80
 
 
+def test_every_command_has_an_example_and_all_but_docs_have_json():
+    commands = re.findall(r"^  ([a-z-]+)  +\S", leat().stdout, re.MULTILINE)
+    told = {name: leat(name, "--help").stdout for name in commands}
+
+    assert len(told) > 20
+    assert [name for name, text in told.items() if not re.search(rf"^  leat {name}\b", text, re.MULTILINE)] == []
+    assert [name for name, text in told.items() if not re.search(r"--json\b", text)] == ["docs"]
+
+
 def test_it_names_the_command_that_may_have_been_meant():
     done = leat("bnech", "s3://b")
 

@@ -94,13 +94,23 @@ def test_links_lead_to_files_and_headings() -> None:
 
 def test_each_promise_names_a_test_that_is_there() -> None:
     page = (ROOT / "docs/promises.md").read_text()
-    named = re.findall(r"`((?:tests|leat)/[\w/]+\.(?:py|cc))(?:::([\w.]+))?`", page)
+    named = re.findall(r"`((?:tests|leat)/[\w/]+\.(?:py|cc))((?:::[\w.]+)*)`", page)
 
-    assert len(named) > 60
-    for file, test in named:
-        text = (ROOT / file).read_text()
-        if not test:
-            continue
+    assert len(named) > 200
+    for file, within in named:
+        text = re.sub(r"\s+", " ", (ROOT / file).read_text())
+        assert within, f"{file}: which of its tests?"
+        *classes, test = within.strip(":").split("::")
         suite, _, name = test.rpartition(".")
-        defined = f"TEST({suite}, {name})" if suite else f"def {test}("
-        assert re.sub(r"\s+", " ", defined) in re.sub(r"\s+", " ", text), f"{file} has no {test}"
+        defined = [rf"TEST(_F|_P)?\( ?{suite}, {name}\)"] if suite else [*(f"class {of}[(:]" for of in classes), rf"def {test}\("]
+        for each in defined:
+            assert re.search(each, text), f"{file} has no {within}"
+
+
+def test_each_promise_is_guarded_by_a_test() -> None:
+    """A row names its tests; "the same" are those of the row above."""
+    rows = re.findall(r"^\|.*\|$", (ROOT / "docs/promises.md").read_text(), re.MULTILINE)
+    last = [row.rstrip(" |").rpartition(" | ")[2] for row in rows if not re.fullmatch(r"[|-]+", row)]
+
+    assert len(last) > 150
+    assert [cell for cell in last if "`" not in cell and cell not in ("the same", "the test", "the tests")] == []

@@ -70,6 +70,27 @@ def test_what_is_looked_for_is_in_the_list_of_packages():
     assert asked <= listed
 
 
+def test_the_readme_installs_what_pip_builds_with():
+    """The list, less what it says pip or another of its packages brings."""
+    listed = re.findall(r"^([a-z0-9+.-]+)\S* +# (.*)$", (ROOT / "tools/debian-packages.txt").read_text(), re.MULTILINE)
+    brought = {package for package, why in listed if re.search(r"\bbrings\b", why)}
+    install = (ROOT / "README.md").read_text().partition("## Install\n")[2].partition("\n## ")[0]
+    [named] = re.findall(r"apt-get install -y --no-install-recommends ((?:.*\\\n)*[^#\n]*)", install)
+
+    assert brought == {"cmake", "ninja-build", "pybind11-dev", "ca-certificates"}
+    assert sorted(named.replace("\\\n", " ").split()) == sorted({package for package, _ in listed} - brought)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_pip_installs_into_an_environment_of_its_own(page):
+    """Debian 12's own Python refuses: "externally-managed-environment"."""
+    text = (ROOT / page).read_text()
+    made = re.search(r"python3 -m venv (\S+) && \. (\S+)/bin/activate", text)
+
+    assert made and made[1] == made[2]
+    assert made.end() < text.index("pip install .")
+
+
 @pytest.fixture(scope="module")
 def for_pip(tmp_path_factory) -> pathlib.Path:
     """As pyproject.toml configures it."""
