@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
+import select
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -77,8 +79,15 @@ def store_of(options: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(options, name) for name in named if getattr(options, name)}
 
 
+def _is_reader_gone() -> bool:
+    """Tells whether nobody reads standard output any more, as behind `head`."""
+    output = select.poll()
+    output.register(1, select.POLLOUT)
+    return any(state & (select.POLLERR | select.POLLHUP) for _, state in output.poll(0))
+
+
 def run(words: Sequence[str]) -> int:
-    """Runs a command: its module, its name, its words. Returns the exit code: 0, 1, or 2 for wrong usage."""
+    """Runs a command: its module, its name, its words. Returns the exit code, as leat/cli/README.md says."""
     module, name, *rest = words
     command = importlib.import_module(module)
     parser = Parser(prog=f"leat {name}", formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
@@ -90,6 +99,12 @@ def run(words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("leat: stopped", file=sys.stderr)
         return 1
+    except BrokenPipeError as error:
+        if not _is_reader_gone():
+            print(f"leat: {error}", file=sys.stderr)
+            return 1
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Else Python tells of it as it ends.
+        return 141  # 128 + SIGPIPE, as the program's other commands.
     except (Error, OSError) as error:
         print(f"leat: {error}", file=sys.stderr)
         return 2 if isinstance(error, InvalidArgument) else 1
