@@ -135,7 +135,8 @@ TEST_P(SimulatedHitsTest, OneReadAtATimeOfWhatIsDealtToHoldersToo) {
 
 // A tier that is made smaller, and larger again than it was, while it is read.
 TEST_P(SimulatedHitsTest, ATierIsResizedAsTheSimulatorsIs) {
-  const auto& [level, policy] = GetParam();
+  const CacheLevel level = std::get<0>(GetParam());
+  const auto& policy = std::get<1>(GetParam());
   const std::uint64_t limit = driven_bytes() * 8 / 10;
   const DrivenJob job{.ranks = 1, .policy = policy, .tiers = {{level, limit}}};
   const std::vector<std::uint64_t> sizes = job.simulation().sizes;
