@@ -93,8 +93,9 @@ def test_who_reads_a_bucket_with_a_limit_is_held_to_it(node):
 
     later = node.when(lambda shown: shown["node"]["time_seconds"] >= before["node"]["time_seconds"] + 15)
     seconds = later["node"]["time_seconds"] - before["node"]["time_seconds"]
-    # Reads in flight are answered still, and reports are of up to a second before.
-    assert 0 < read_by(later) - read_by(before) <= 1.1 * LIMIT * (seconds + 2)
+    # Reads in flight are answered still, and reports are of some time before: of a
+    # second, or of more if the machine is busy. Without the limit it would be twice as much.
+    assert 0 < read_by(later) - read_by(before) <= 1.1 * LIMIT * (seconds + 6)
     near = next(job for job in later["jobs"] if job["dataset"] == "s3://near")
     assert near["found_rate"] * 20_000 > 2 * LIMIT, "one that has no limit reads more than one that has"
 

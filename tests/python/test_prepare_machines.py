@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import html.parser
+import itertools
 import json
 import os
 import pathlib
@@ -196,6 +197,29 @@ def test_a_name_in_a_bucket_is_created_once(bucket, tmp_path):
     assert sorted(found) == [False, False, False, True]
     assert states[0].note("a")["by"] == found.index(True)
     assert not states[0].create("a", {})
+
+
+@pytest.mark.parametrize("of", ["a folder", "a bucket"])
+def test_a_note_is_read_whole_while_its_writer_replaces_it(of, bucket, tmp_path):
+    stop = threading.Event()
+    state = state_in(tmp_path) if of == "a folder" else State(_flow.read(str(flow_of_bucket(bucket, tmp_path))))
+    state.write("alive/a", {"count": 0})
+
+    def replace():
+        for count in itertools.count(1):
+            if stop.is_set():
+                return
+            state.write("alive/a", {"count": count, "more": "x" * (count % 50)})
+
+    writer = threading.Thread(target=replace)
+    writer.start()
+    try:
+        found = [(state.note("alive/a") or {})["count"] for _ in range(400)]
+    finally:
+        stop.set()
+        writer.join()
+
+    assert found == sorted(found) and found[-1] > 0
 
 
 def test_a_write_to_a_bucket_that_came_late_claims_nothing(bucket, tmp_path, monkeypatch):

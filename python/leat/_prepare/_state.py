@@ -14,13 +14,15 @@ from leat import _native
 from leat._formats._table._manifest import is_local, local_folder
 from leat._prepare._flow import Flow
 from leat._storage import checked_storage, native_storage
-from leat.errors import InvalidArgument, NotFound
+from leat.errors import Corrupt, InvalidArgument, NotFound
 
 MANIFEST = "manifest.json"
 ALL = "/samples"
 """How the name of a list of all samples ends, which may be long."""
 _MOST_NOTE_BYTES = 1 << 20
 _MOST_MANIFEST_BYTES = 1 << 30
+_MOST_READS = 20
+"""How often a note is read that its writer replaces each time."""
 _SETTLES = 0.5
 """Seconds in which a write to a bucket has arrived, or else its writer takes it for lost."""
 _HOST = re.sub(r"[^\w.-]", "-", socket.gethostname()) or "machine"
@@ -60,14 +62,20 @@ class State:
     def note(self, name: str) -> dict[str, Any] | None:
         """The note of that name; None if there is none, or one that no call of ours wrote."""
         file = f"{name}.json"
-        if self._place.size(file) is None:
-            return None
         is_long = file == MANIFEST or name.endswith(ALL)
-        try:
-            told = json.loads(self._place.read(file, _MOST_MANIFEST_BYTES if is_long else _MOST_NOTE_BYTES))
-        except ValueError:
-            return None
-        return told if isinstance(told, dict) else None
+        for left in reversed(range(_MOST_READS)):
+            if self._place.size(file) is None:
+                return None
+            try:
+                told = json.loads(self._place.read(file, _MOST_MANIFEST_BYTES if is_long else _MOST_NOTE_BYTES))
+            except ValueError:
+                return None
+            except (Corrupt, NotFound):  # Its writer replaced or removed it after the look at its size.
+                if left == 0:
+                    raise
+                continue
+            return told if isinstance(told, dict) else None
+        raise AssertionError("the last try has returned or raised")
 
     def names(self, below: str) -> set[str]:
         """The names of the notes below a name, by one listing."""
