@@ -31,6 +31,11 @@ if(LEAT_SANITIZE)
   target_compile_options(leat_build_flags INTERFACE
     -fsanitize=${LEAT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(leat_build_flags INTERFACE -fsanitize=${LEAT_SANITIZE})
+  if(LEAT_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # They double GCC's time, and AddressSanitizer stops at a null pointer that is read. The
+    # presets ubsan and fuzz look for all that is undefined, by clang, which takes a tenth more.
+    target_compile_options(leat_build_flags INTERFACE -fno-sanitize=null,alignment)
+  endif()
 endif()
 if(LEAT_BUILD_FUZZ)  # Coverage is what libFuzzer steers by.
   target_compile_options(leat_build_flags INTERFACE -fsanitize=fuzzer-no-link)

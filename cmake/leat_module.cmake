@@ -6,10 +6,9 @@
 # module without SOURCES is headers alone. With LEAT_TOGETHER, the compiler takes
 # several sources at a time, but for those that APART names: tests replace their
 # objects, or a private name of theirs is also another source's. A COLD module
-# parses and prints: to optimise it takes longer than it gains. A HOT module computes:
-# its tests take long, or choose what is faster, so sanitizers get it optimised.
+# parses and prints: to optimise it takes longer than it gains.
 function(leat_module name)
-  cmake_parse_arguments(arg "COLD;HOT" "" "DEPS;SOURCES;TESTS;APART;LIBS;PRIVATE_LIBS;TEST_DEPS;TEST_LIBS" ${ARGN})
+  cmake_parse_arguments(arg "COLD" "" "DEPS;SOURCES;TESTS;APART;LIBS;PRIVATE_LIBS;TEST_DEPS;TEST_LIBS" ${ARGN})
   string(REPLACE "/" "_" flat ${name})
   if(arg_APART)
     set_source_files_properties(${arg_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
@@ -19,8 +18,6 @@ function(leat_module name)
     compile_together(leat_${flat})
     if(arg_COLD)
       optimise_less(leat_${flat})
-    elseif(arg_HOT AND LEAT_SANITIZE)
-      target_compile_options(leat_${flat} PRIVATE -O1)
     endif()
     set(scope PUBLIC)
     target_link_libraries(leat_${flat} PRIVATE ${arg_PRIVATE_LIBS})
