@@ -135,8 +135,8 @@ def tell_dropin(rows: Rows) -> str:
 
 ABOUT_JOBS = (
     "Some jobs train at once on the same photographs, 20 ms away, each with its own seed and order. A table's title says how many "
-    "jobs, photographs and epochs there were, and the room of all caches of a row together. By the yardsticks `smooth` and `kept` the "
-    "room is 40 % of the size in which the pictures are kept, after the resize; by `imagenet` it is 40 % of their decoded size, which "
+    "jobs, photographs and epochs there were, and the room of all caches of a row together. By the yardsticks `smooth` and `kept` "
+    "(on the benches' page) the room is 40 % of the size in which the pictures are kept, after the resize; by `imagenet` it is 40 % of their decoded size, which "
     "flatters caches. torch's DataLoader has no cache, and as many workers as were fastest in a sweep. In every "
     "epoch of every run the bench verified that each photograph came once, and before that, in two epochs by hash, that each way "
     "delivers the pixels of a loader without a cache, and torch the bytes of the files. *GETs* are of all jobs and epochs."

@@ -266,11 +266,16 @@ def _moves_apart(one: Sequence[Op], other: Sequence[Op]) -> Op | None:
         other = other[:-1]
     alike = 0
     for mine, its in zip(one, other):
-        if (mine._name, mine._params) != (its._name, its._params):
+        if _place(mine) != _place(its):
             break
         alike += 1
     apart = [*one[alike:], *other[alike:]]
     return next((op for op in apart if not isinstance(op, Resize)), None)
+
+
+def _place(op: Op) -> tuple[str, dict[str, Any]]:
+    """What of an op decides where a pixel goes: two that resize alike may interpolate otherwise."""
+    return op._name, {"size": op._params["size"]} if isinstance(op, Resize) else op._params
 
 
 _LABELS = re.compile(r"(masks?|labels?|seg\w*|annotations?)\d*")

@@ -893,6 +893,7 @@ MIDDLE, SMALL = leat.ops.CenterCrop, leat.ops.Resize
     ([LEFT, RIGHT, MIDDLE(32, field="right", to="far")], "CenterCrop"),
     ([DecodeImage("png"), LABELS, SMALL((64, 64), field="image"), SMALL((16, 16), field="mask")], ""),
     ([DecodeImage("png"), LABELS, MIDDLE(32), SMALL((8, 8), field="mask")], ""),
+    ([DecodeImage("png"), LABELS, SMALL(64, field="image"), SMALL(64, "nearest", field="mask"), MIDDLE(32)], ""),
     ([DecodeImage("png"), LABELS, MIDDLE(32, field="image"), MIDDLE(32, field="mask")], ""),
     ([DecodeImage("png", to="wide"), DecodeImage("png", to="near"), MIDDLE(32, field="near")], ""),  # Two views.
     ([DecodeImage("png"), LABELS, leat.ops.RandomCrop(8, independent=True, field="image")], ""),

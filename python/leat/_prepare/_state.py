@@ -61,21 +61,23 @@ class State:
 
     def note(self, name: str) -> dict[str, Any] | None:
         """The note of that name; None if there is none, or one that no call of ours wrote."""
-        file = f"{name}.json"
-        is_long = file == MANIFEST or name.endswith(ALL)
-        for left in reversed(range(_MOST_READS)):
-            if self._place.size(file) is None:
-                return None
+        for _ in range(_MOST_READS - 1):
             try:
-                told = json.loads(self._place.read(file, _MOST_MANIFEST_BYTES if is_long else _MOST_NOTE_BYTES))
-            except ValueError:
-                return None
+                return self._read_note(name)
             except (Corrupt, NotFound):  # Its writer replaced or removed it after the look at its size.
-                if left == 0:
-                    raise
                 continue
-            return told if isinstance(told, dict) else None
-        raise AssertionError("the last try has returned or raised")
+        return self._read_note(name)
+
+    def _read_note(self, name: str) -> dict[str, Any] | None:
+        file = f"{name}.json"
+        if self._place.size(file) is None:
+            return None
+        is_long = file == MANIFEST or name.endswith(ALL)
+        try:
+            told = json.loads(self._place.read(file, _MOST_MANIFEST_BYTES if is_long else _MOST_NOTE_BYTES))
+        except ValueError:
+            return None
+        return told if isinstance(told, dict) else None
 
     def names(self, below: str) -> set[str]:
         """The names of the notes below a name, by one listing."""
