@@ -274,7 +274,7 @@ def _moves_apart(one: Sequence[Op], other: Sequence[Op]) -> Op | None:
 
 
 def _place(op: Op) -> tuple[str, dict[str, Any]]:
-    """What of an op decides where a pixel goes: two that resize alike may interpolate otherwise."""
+    """The parameters that decide where a pixel goes. Two that resize alike may interpolate otherwise."""
     return op._name, {"size": op._params["size"]} if isinstance(op, Resize) else op._params
 
 
