@@ -299,6 +299,30 @@ def test_peek_in_the_middle_and_at_the_end(pictures):
         assert loader.peek() is None
 
 
+def test_after_an_error_peek_raises_it_and_the_next_pass_begins_with_its_batch(pictures):
+    with load(pictures, ids=True) as loader:
+        right = list(loader)
+    of_third, is_well = np.array(right[2]["image"][5]), False
+
+    def broken(image):
+        if not is_well and np.array_equal(image, of_third):
+            raise ValueError("this picture is broken")
+        return image
+
+    with load(pictures, ids=True, ops=[*DECODE, leat.ops.Python(broken)]) as loader:
+        for has_given in (2, 0):
+            given = []
+            with pytest.raises(ValueError, match="this picture is broken"):
+                for batch in loader:
+                    given.append(batch)
+            assert len(given) == has_given and loader.state_dict()["position"] == 16
+            time.sleep(0.1)  # The engine makes the batches after it.
+            with pytest.raises(ValueError, match="this picture is broken"):
+                loader.peek()
+        is_well = True
+        assert ids_of(loader) == ids_of(right[2:])
+
+
 def test_set_epoch_decides(pictures):
     with load(pictures, ids=True) as loader:
         epochs = [ids_of(loader) for _ in range(3)]

@@ -95,6 +95,8 @@ def test_a_function_that_raises_raises_in_all_and_names_the_key(folder, job, imp
 
     assert steps[0] == steps[1] < N // G and said[0] == said[1]
     assert loaders[0].state_dict() == loaders[1].state_dict()
+    with pytest.raises(ValueError, match="this picture is broken"):  # Not the batch after it, which others would take.
+        loaders[0].peek()
 
 
 @pytest.mark.parametrize("ends", [0, 1])

@@ -156,6 +156,8 @@ Result<Loader::Next> Loader::peek_within(Nanoseconds timeout, Memory memory) {
   (void)run->wait_within(timeout);
   const MutexLock lock(m.mutex);  // Nobody else takes the batch meanwhile.
   LEAT_TRY_VOID(m.check_open());
+  // The run has gone past the batch that failed, and the position has not.
+  if (m.position.failure) return *m.position.failure;
   if (run != m.runs->current()) return Next::not_yet();
   const EpochRun::State state = run->wait_within(Nanoseconds(0));
   if (state == EpochRun::State::kNotYet) return Next::not_yet();
