@@ -1,6 +1,6 @@
 """Is the card kept busy? ResNet-50 and a small GPT, from a bucket and from local files, against the roofline.
 
-    ./dev bench gpu [--seconds 15] [--runs 3] [--latency 55ms] [--photographs 2048] [--tokens 64M] [--only resnet50|gpt]
+    ./dev bench gpu [--seconds 15] [--runs 3] [--latency 55ms] [--photographs 8192] [--tokens 4M] [--only resnet50|gpt]
                     [--fake] [--fake-step resnet50=0.25 ...] [--no-profile] [--quick] [--json]
 
 It takes about ten minutes on a machine with a card. `--fake` runs all of it on a device that sleeps for the time of a
@@ -247,6 +247,7 @@ def profiles(args: argparse.Namespace, works: list[Work], places: dict[str, Plac
             with tempfile.TemporaryDirectory(prefix="leat-gpu-profile-") as folder:
                 fake = work.fake_step if args.fake else None
                 rows.append(profiled(work, places[work.name].bucket, ranks, fake, pathlib.Path(folder)))
+                say(json.dumps(rows[-1]))  # All is not lost if the machine's time ends.
     report(f"leat profile, {device.name}", rows, args.json)
     if any("failed" in row for row in rows):
         sys.exit("gpu: leat profile failed")
@@ -264,8 +265,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=15, help="that a training takes, about")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--latency", default="55ms")
-    parser.add_argument("--photographs", type=int, default=2048)
-    parser.add_argument("--tokens", type=count_of, default=count_of("64M"))
+    parser.add_argument("--photographs", type=int, default=8192)
+    parser.add_argument("--tokens", type=count_of, default=count_of("4M"))
     parser.add_argument("--only", choices=list(WORKS))
     parser.add_argument("--fake", action="store_true", help="a device that sleeps, in the place of a card")
     parser.add_argument("--fake-step", action="append", default=[], metavar="NAME=SECONDS")

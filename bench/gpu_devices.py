@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 AHEAD = 2
+BEFORE_TRACE = 20
+"""Steps of a card before its copies are looked at: a new loader is not at speed yet."""
 _SAMPLED_EACH = 0.02  # Seconds between two looks at whether the device is busy.
 
 Span = tuple[float, float]
@@ -100,7 +102,7 @@ class Device(abc.ABC):
 
     @abc.abstractmethod
     def trace(self, work: str, batches: Iterable[Any], steps: int) -> Copies:
-        """Trains on so many batches, and looks at each copy."""
+        """Trains on some batches, and then on so many, of which it looks at each copy."""
 
     def train(self, work: str, batches: Iterable[Any]) -> Measured:
         """Trains on all batches."""
@@ -234,6 +236,10 @@ class Card(Device):
     def trace(self, work: str, batches: Iterable[Any], steps: int) -> Copies:
         profiler = self._torch.profiler
         self.begin(work)
+        batches = iter(batches)
+        for batch in itertools.islice(batches, BEFORE_TRACE):
+            self.step(batch)
+        self.finish()
         with profiler.profile(activities=[profiler.ProfilerActivity.CUDA]) as told:
             for batch in itertools.islice(batches, steps):
                 self.step(batch)

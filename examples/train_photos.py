@@ -1,4 +1,4 @@
-"""Trains a small network to tell which photograph a picture was cut from.
+"""Trains a small network to tell which photograph a picture was cut from: on a card if there is one.
 
     ./dev run python examples/train_photos.py               # its own bucket, 55 ms away
     ./dev run python examples/train_photos.py s3://mine/photos    # train/ and test/ below that
@@ -17,6 +17,7 @@ from torch import nn
 SEED = 0
 BATCH = 32
 EPOCHS = 3
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 TRAIN_OPS = [
     ops.DecodeImage(),
     ops.RandomResizedCrop(224, scale=(0.5, 1.0)),
@@ -44,9 +45,10 @@ def make_network() -> nn.Module:
 class Trainer:
     """The network, as it was first drawn, and what changes it."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: str = "cpu") -> None:
         torch.manual_seed(SEED)
-        self.network = make_network()
+        self.network = make_network().to(device)
+        self._device = device
         self._optimizer = torch.optim.Adam(self.network.parameters(), lr=2e-3)
 
     def step(self, images: torch.Tensor, labels: torch.Tensor) -> None:
@@ -63,6 +65,7 @@ class Trainer:
             fields=("image", "label"),
             ops=TEST_OPS,
             epochs=1,
+            device=self._device,
             **store,
         )
         right = 0
@@ -83,9 +86,10 @@ def train(url: str, **store: object) -> float:
         ops=TRAIN_OPS,
         memory="64MiB",
         epochs=EPOCHS,
+        device=DEVICE,
         **store,
     )
-    trainer = Trainer()
+    trainer = Trainer(DEVICE)
     with loader:
         for _ in range(EPOCHS):
             for images, labels in loader:

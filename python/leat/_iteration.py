@@ -35,7 +35,10 @@ class Batches:
         if self._siblings is not None:
             self._maker = self._siblings.maker()
             self._siblings = None
-        return self._maker.begin()
+        iteration = self._maker.begin()
+        is_own = isinstance(self._maker, OwnMaker)
+        self._delivery.begin(self._opened.dtypes, self._opened.native.look if is_own else None)
+        return iteration
 
     def next(self, iteration: int) -> tuple[bool, Batch | None]:
         """The next batch; (False, None) at the end. A process that needs none gets None each step."""
@@ -43,7 +46,10 @@ class Batches:
             return self._opened.native.skip(iteration), None
         at = self._position()
         fields = self._maker.next(iteration)
-        return (False, None) if fields is None else (True, self._made_of(fields, at))
+        if fields is None:
+            self._delivery.end()
+            return False, None
+        return True, self._made_of(fields, at)
 
     def peek(self) -> Batch | None:
         """A copy of the next batch; None at the end."""
@@ -51,7 +57,7 @@ class Batches:
             return None
         at = self._position()
         fields = self._maker.peek()
-        return None if fields is None else self._made_of(fields, at)
+        return None if fields is None else self._made_of(fields, at, is_next=False)
 
     def take_waits(self) -> list[tuple[float, str]]:
         """The waits of the steps since the last call, and their causes."""
@@ -59,12 +65,13 @@ class Batches:
 
     def close(self) -> None:
         self._maker.close()
+        self._delivery.close()
 
-    def _made_of(self, fields: list[tuple[str, Any]], at: tuple[int, ...]) -> Batch:
+    def _made_of(self, fields: list[tuple[str, Any]], at: tuple[int, ...], *, is_next: bool = True) -> Batch:
         if self._left_behind is not None:
             self._left_behind.meet(fields)
             self._left_behind = None
-        return self._delivery.batch_of(fields, self._opened.dtypes, at)
+        return self._delivery.batch_of(fields, self._opened.dtypes, at, is_next=is_next)
 
     def _position(self) -> tuple[int, ...]:
         """The place of the next batch, for functions of batches that draw."""

@@ -59,8 +59,12 @@ class FakeStream:
     def __init__(self, device, name) -> None:
         self.device, self.name = device, name
 
-    def wait_stream(self, other):
-        self.device._say(f"{self.name} waits for {other.name}")
+    def record_event(self):
+        self.device._say(f"mark on {self.name}")
+        return self
+
+    def wait_event(self, event):
+        self.device._say(f"{self.name} waits for the mark on {event.name}")
 
 
 def test_a_device_gets_pinned_copies_on_a_stream_of_their_own(pictures, monkeypatch):
@@ -68,8 +72,11 @@ def test_a_device_gets_pinned_copies_on_a_stream_of_their_own(pictures, monkeypa
     with load(pictures, output="torch", fields=("image", "label"), device="cuda:1") as loader:
         batch = next(iter(loader))
 
-    copied = ["copy to cuda:1 on side, not waiting", "keep for loop"]
-    assert fake.said == ["pin", "pin", *copied, *copied, "loop waits for side"]
+    copied = ["pin", "pin", *2 * ["copy to cuda:1 on side, not waiting"], "mark on side"]
+    handed_over = ["loop waits for the mark on side", "keep for loop", "keep for loop"]
+    assert fake.said[:5] == copied
+    rest = [each for each in fake.said[5:] if each not in copied]  # The next one's copy may have begun.
+    assert rest == handed_over
     assert batch["label"].tolist() == [0] * 8
 
 
@@ -79,7 +86,7 @@ def test_ragged_fields_go_too_and_texts_stay(pictures, monkeypatch):
         batch = next(iter(loader))
 
     assert isinstance(batch["data"], leat.Ragged) and batch["key"][0] == "ant/00000.png"
-    assert fake.said.count("pin") == 2  # Values and offsets.
+    assert fake.said[:2] == ["pin", "pin"] and fake.said[2].startswith("copy")  # Values and offsets.
 
 
 def test_the_state_is_of_what_was_delivered_not_copied_ahead(pictures, monkeypatch):
@@ -96,7 +103,7 @@ def test_pinning_alone_is_torchs_host_allocators(pictures, monkeypatch):
     with load(pictures, output="torch", fields=("image",), pin_memory=True) as loader:
         next(iter(loader))
 
-    assert fake.said == ["pin"]
+    assert set(fake.said) == {"pin"}
 
 
 @pytest.mark.skipif(has_accelerator(), reason="there is an accelerator")

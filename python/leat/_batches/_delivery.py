@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Union
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from leat import _functions, ops as _ops
 from leat._batches import _batch, _dtypes, _outputs
+from leat._batches._ahead import Ahead
 from leat.errors import InvalidArgument
 from leat.ops._mix import BatchOp
 
@@ -57,6 +59,10 @@ class Delivery:
         output = _outputs.name_of(output, pins=pin_memory, device=device)
         _dtypes.check(self.ops, output)
         self._to_output = _outputs.choose(output, pins=pin_memory, device=device)
+        self._ahead: Ahead | None = None
+        """Copies the next batch, if batches are copied at all."""
+        if isinstance(self._to_output, _outputs.Moved):
+            self._ahead = Ahead(self._to_output)
         if self._kind == "dict":
             _batch.register_as_tree(output)
 
@@ -103,8 +109,30 @@ class Delivery:
         if delivered and not makes_anew:  # Else nobody knows yet what there will be.
             self._names.expect([*delivered, *self._added])
 
+    def begin(
+        self, dtypes: Mapping[str, Any], look: Callable[[float], list[tuple[str, Any]] | None] | None
+    ) -> None:
+        """An epoch begins.
+
+        Args:
+            dtypes: of fields whose bytes are rows of numbers: see `Dataset._dtypes`.
+            look: the next batch, as `Ahead.begin` takes it; None if it does not come from this process's engine.
+        """
+        if self._ahead is not None and look is not None:
+            self._ahead.begin(look, functools.partial(_numbers, dtypes=dtypes))
+
+    def end(self) -> None:
+        """The epoch has no next batch."""
+        if self._ahead is not None:
+            self._ahead.end()
+
+    def close(self) -> None:
+        """Ends its thread; twice does no harm."""
+        if self._ahead is not None:
+            self._ahead.close()
+
     def batch_of(
-        self, fields: list[tuple[str, Any]], dtypes: Mapping[str, Any], place: tuple[int, ...]
+        self, fields: list[tuple[str, Any]], dtypes: Mapping[str, Any], place: tuple[int, ...], *, is_next: bool = True
     ) -> Any:
         """The batch.
 
@@ -112,10 +140,12 @@ class Delivery:
             fields: of the engine.
             dtypes: of fields whose bytes are rows of numbers: see `Dataset._dtypes`.
             place: seed, epoch, position and rank, if `draws`.
+            is_next: False for one that was only looked at.
         """
-        if dtypes:
-            fields = [(name, _rows(value, dtypes.get(name))) for name, value in fields]
-        batch: Any = dict(self._to_output(fields))
+        made = self._ahead.take(fields) if self._ahead is not None and is_next else None
+        if made is None:
+            made = self._to_output(_numbers(fields, dtypes))
+        batch: Any = dict(made)
         for function in self._functions:
             batch = function(batch, self._kind, place)
         if isinstance(batch, dict):
@@ -157,6 +187,11 @@ def _batch_functions(ops: Sequence[_ops.Op]) -> list[Callable[..., Any]]:
             functions.append(op.for_batch(place))
             is_own = False
     return functions
+
+
+def _numbers(fields: list[tuple[str, Any]], dtypes: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Fields whose bytes are rows of numbers become those."""
+    return [(name, _rows(value, dtypes.get(name))) for name, value in fields] if dtypes else fields
 
 
 def _rows(value: Any, rows: Any) -> Any:

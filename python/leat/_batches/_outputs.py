@@ -2,7 +2,7 @@
 
 A field comes as a NumPy array over its slot, as three of them (values, offsets and, if
 more than lengths differ, shapes), or as a list of texts. The arrays made here share the
-slot's memory; only fields that are pinned or go to a device are copied.
+slot's memory; only fields that are pinned or go to a device are copied (`Moved`).
 """
 
 from __future__ import annotations
@@ -77,10 +77,42 @@ def _to_torch(pins: bool, device: Any) -> Callable[[Fields], Fields]:
     if target is None and not pins:
         return tensors
 
-    from leat.torch._device import Mover
+    return Moved(tensors, target)
 
-    mover = Mover(target)
-    return lambda fields: mover.move(tensors(fields))
+
+class Moved:
+    """Copies the fields of each batch into pinned memory or to a device, in two steps that two threads may take.
+
+    Args:
+        tensors: makes the tensors of a batch, over the engine's memory.
+        device: None pins alone.
+
+    Raises:
+        leat.InvalidArgument: torch finds no such device.
+    """
+
+    def __init__(self, tensors: Callable[[Fields], Fields], device: Any) -> None:
+        from leat.torch._device import Mover
+
+        self._tensors = tensors
+        self._mover = Mover(device)
+
+    def preparation(self) -> Callable[[], None]:
+        """The first work of a thread that copies for the calling one, whose current device it then has."""
+        from leat.torch._threads import preparation
+
+        return preparation()
+
+    def copy(self, fields: Fields) -> Any:
+        """Begins the copy; `hand_over` takes it."""
+        return self._mover.copy(self._tensors(fields))
+
+    def hand_over(self, copied: Any) -> Fields:
+        """The fields, for work that the calling thread begins from now on."""
+        return self._mover.hand_over(copied)
+
+    def __call__(self, fields: Fields) -> Fields:
+        return self.hand_over(self.copy(fields))
 
 
 def has_accelerator() -> bool:

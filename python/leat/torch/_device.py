@@ -9,7 +9,7 @@ loop waits for them. The training loop's thread waits for nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -19,10 +19,18 @@ from leat.errors import InvalidArgument
 Fields = list[tuple[str, Any]]
 
 
+class Copied(NamedTuple):
+    """Fields that are pinned, or on their way to the device."""
+
+    fields: Fields
+    is_there: Any
+    """An event of the device; None if they are pinned alone."""
+
+
 class Mover:
     """Pins the tensors of batches, and copies them to a device if there is one.
 
-    Threads: one at a time; the copies belong to the current stream of that thread.
+    Threads: `copy` by any; `hand_over` by the training loop's, on whose stream batches are used.
 
     Args:
         device: where they go; None pins only.
@@ -43,24 +51,29 @@ class Mover:
             )
         self._side = self._streams.Stream(device=device)
 
-    def move(self, fields: Fields) -> Fields:
-        """The same fields, pinned or on the device; texts stay as they are."""
-        pinned = [(name, _each(torch.Tensor.pin_memory, value)) for name, value in fields]
+    def copy(self, fields: Fields) -> Copied:
+        """The same fields, pinned or on their way to the device; texts stay as they are."""
         if self._device is None:
-            return pinned
-        current = self._streams.current_stream(self._device)
+            return Copied(_of_each(torch.Tensor.pin_memory, fields), None)
+        with self._streams.stream(self._side):  # It makes the device that of this thread, too.
+            pinned = _of_each(torch.Tensor.pin_memory, fields)
+            moved = _of_each(lambda tensor: tensor.to(self._device, non_blocking=True), pinned)
+            return Copied(moved, self._side.record_event())
 
-        def copy(tensor: torch.Tensor) -> torch.Tensor:
-            there = tensor.to(self._device, non_blocking=True)
+    def hand_over(self, copied: Copied) -> Fields:
+        """The fields, for the work that the current stream gets from now on."""
+        if copied.is_there is None:
+            return copied.fields
+        current = self._streams.current_stream(self._device)
+        current.wait_event(copied.is_there)
+
+        def keep(tensor: torch.Tensor) -> torch.Tensor:
             # The side stream's allocator may not use the memory again until the
             # training loop's stream is done with it.
-            there.record_stream(current)
-            return there
+            tensor.record_stream(current)
+            return tensor
 
-        with self._streams.stream(self._side):
-            moved = [(name, _each(copy, value)) for name, value in pinned]
-        current.wait_stream(self._side)
-        return moved
+        return _of_each(keep, copied.fields)
 
 
 def _module_of(device: torch.device) -> Any:
@@ -68,6 +81,10 @@ def _module_of(device: torch.device) -> Any:
     if hasattr(torch, "get_device_module"):
         return torch.get_device_module(device)
     return getattr(torch, device.type)  # torch before 2.5.
+
+
+def _of_each(make: Any, fields: Fields) -> Fields:
+    return [(name, _each(make, value)) for name, value in fields]
 
 
 def _each(make: Any, value: Any) -> Any:
