@@ -36,7 +36,6 @@ def test_what_is_placed_hits_what_leat_plan_said(serve, tmp_path, placement):
         seen, stats = gets_of_epochs(
             served, epochs, seed=5, global_batch_size=8, memory="32KiB", max_in_flight=4, rank=rank,
             world_size=2, cache=cache,
-            storage_options={**served.options["storage_options"], "no_hedge": True},  # Each read is one GET.
         )  # fmt: skip
         gets += sum(seen)
         hits = [had + sum(epoch["cache"][f"{tier}_hits"] for epoch in stats)
