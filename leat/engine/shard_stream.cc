@@ -147,11 +147,16 @@ void ShardStream::wait_within(Nanoseconds timeout) {
   // The scanning process may be waiting for memory that only its own user can
   // free.
   say_waiting(shards_, true);
+  look_within(timeout);
+  const MutexLock lock(mutex_);
+  has_news_ = false;
+}
+
+void ShardStream::look_within(Nanoseconds timeout) {
   MutexLock lock(mutex_);
   changed_.wait_for(lock, timeout, [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
     return has_news_;
   });
-  has_news_ = false;
 }
 
 }  // namespace leat

@@ -78,6 +78,8 @@ class ShardStream {
 
   /// Waits for news: more shards, the catalogue, an error.
   void wait_within(Nanoseconds timeout);
+  /// The same of an onlooker: the news stay there for wait_within().
+  void look_within(Nanoseconds timeout);
   /// The held bytes will not be read again.
   void let_go();
   /// Ends the scan: threads that wait for it return soon.

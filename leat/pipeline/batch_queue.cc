@@ -10,14 +10,16 @@ BatchQueue::BatchQueue(const Steps& steps, const PlanLimits& limits,
                        bool makes_little)
     : steps_(steps), makes_little_(makes_little), limits_(limits) {}
 
-BatchQueue::State BatchQueue::wait_within(Nanoseconds timeout) {
+BatchQueue::State BatchQueue::wait_within(Nanoseconds timeout, Asker asker) {
   MutexLock lock(mutex_);
-  draw_batch();
+  if (asker == Asker::kTraining) draw_batch();
   const auto is_decided = [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
     if (batches_.empty()) return has_ended_;
     return batches_.front()->is_ready.load(std::memory_order_acquire);
   };
-  if (!is_decided() && !batches_.empty()) batches_.front()->is_awaited = true;
+  if (asker == Asker::kTraining && !is_decided() && !batches_.empty()) {
+    batches_.front()->is_awaited = true;
+  }
   if (!changed_.wait_for(lock, timeout, is_decided)) return State::kNotYet;
   return batches_.empty() ? State::kEnd : State::kReady;
 }

@@ -42,8 +42,10 @@ class BatchQueue {
 
   // For the consumer.
   enum class State : std::uint8_t { kNotYet, kReady, kEnd };
+  enum class Asker : std::uint8_t { kTraining, kOnlooker };
   /// Waits until the next batch is ready, successful or not, or none is left.
-  State wait_within(Nanoseconds timeout);
+  /// An onlooker changes nothing of what is drawn, or fetched sooner.
+  State wait_within(Nanoseconds timeout, Asker asker = Asker::kTraining);
   /// The next batch. REQUIRES: wait_within() returned kReady.
   BatchWork& head();
   struct Taken {

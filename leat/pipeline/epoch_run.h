@@ -47,8 +47,11 @@ class EpochRun {
   void stop() { stop_.request_stop(); }
 
   using State = BatchQueue::State;
+  using Asker = BatchQueue::Asker;
   /// Waits until the next batch is ready, successful or not, or none is left.
-  State wait_within(Nanoseconds timeout) { return queue_.wait_within(timeout); }
+  State wait_within(Nanoseconds timeout, Asker asker = Asker::kTraining) {
+    return queue_.wait_within(timeout, asker);
+  }
   /// The next batch. REQUIRES: wait_within() returned kReady.
   BatchWork& head() { return queue_.head(); }
   /// Takes the next batch. REQUIRES: wait_within() returned kReady.

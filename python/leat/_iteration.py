@@ -45,11 +45,19 @@ class Batches:
         if self._skips:
             return self._opened.native.skip(iteration), None
         at = self._position()
-        fields = self._maker.next(iteration)
+        try:
+            fields = self._maker.next(iteration)
+        except BaseException:
+            self.leave()
+            raise
         if fields is None:
-            self._delivery.end()
+            self.leave()
             return False, None
         return True, self._made_of(fields, at)
+
+    def leave(self) -> None:
+        """The pass is over: nobody looks at a next batch until another one begins."""
+        self._delivery.end()
 
     def peek(self) -> Batch | None:
         """A copy of the next batch; None at the end."""

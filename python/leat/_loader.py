@@ -240,6 +240,7 @@ class Loader(metaclass=_Told):
 
     def set_epoch(self, epoch: int) -> None:
         """Makes ``epoch`` the one that iter() starts."""
+        self._batches.leave()
         self._native.set_epoch(count("epoch", epoch))
 
     def state_dict(self) -> dict[str, Any]:
@@ -251,6 +252,7 @@ class Loader(metaclass=_Told):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continues from a state, at any world size."""
+        self._batches.leave()
         if self._opened.go_on_in_another_mix(state, self.state_dict()):  # May make another engine's loader.
             return
         if self._sampled is not None:

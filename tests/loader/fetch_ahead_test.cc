@@ -91,6 +91,20 @@ TEST(FetchAheadLoaderTest, AsksForFWhenTAreLeftAndForNoMore) {
   }
 }
 
+TEST(FetchAheadLoaderTest, AnOnlookerDrawsNothing) {
+  World world;
+  auto loader = must(world.load(
+      kBucketUrl, fetching_ahead({.fetch_size = 40, .queue_threshold = 10})));
+  const Loader::Iteration iteration = must(loader->begin());
+
+  const Loader::Next seen = must(loader->peek_within(
+      std::chrono::milliseconds(100), Loader::Memory::kOfTheBatch));
+
+  EXPECT_TRUE(seen.is_not_yet());
+  EXPECT_EQ(loader->stats().back().gets, 0u);
+  EXPECT_FALSE(must(loader->next(iteration)).is_end());
+}
+
 TEST(FetchAheadLoaderTest, ChangesNothingButWhenBytesCome) {
   World world;
   const std::string url = world.folder() + "/train";

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -38,7 +41,7 @@ class Copier:
 
     def __init__(self) -> None:
         self.copied: list[tuple[str, int]] = []
-        self.fails = False
+        self.fails_at: int | None = None
         self.may_go_on = threading.Event()
         self.may_go_on.set()
 
@@ -48,7 +51,7 @@ class Copier:
     def copy(self, fields):
         self.copied.append((threading.current_thread().name, int(fields[0][1][0])))
         assert self.may_go_on.wait(SECONDS)
-        if self.fails:
+        if self.fails_at == int(fields[0][1][0]):
             raise MemoryError
         return [(name, np.array(value) if name == "x" else value) for name, value in fields]
 
@@ -128,12 +131,11 @@ def test_a_look_that_a_new_epoch_overtook_is_forgotten(parts):
 
 def test_where_the_copy_fails_the_program_makes_it_and_meets_the_error(parts):
     engine, copier, ahead = parts
-    copier.fails = True
+    copier.fails_at = 0
     ahead.begin(engine.look, lambda fields: fields)
     wait_until(lambda: copier.copied)
 
     assert ahead.take(engine.next()) is None
-    copier.fails = False
     wait_until(lambda: len(copier.copied) == 2)
     assert ahead.take(engine.next())[0][1].tolist() == [1] * 4
 
@@ -173,6 +175,19 @@ def test_closing_ends_the_thread(parts):
     assert not any(thread.name == "leat-ahead" for thread in threading.enumerate())
 
 
+def test_where_no_thread_can_start_the_program_copies_its_batches(parts, monkeypatch):
+    engine, copier, ahead = parts
+
+    def refuses(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuses)
+    ahead.begin(engine.look, lambda fields: fields)
+
+    assert ahead.take(engine.next()) is None and copier.copied == []
+    ahead.close()
+
+
 # --- in a loader --------------------------------------------------------------
 
 
@@ -206,12 +221,62 @@ def test_batches_and_states_are_those_of_a_loader_that_copies_nothing(pictures, 
         for _ in range(3):
             for expected, batch in zip(plain, pinned, strict=True):
                 assert same(batch, expected) and plain.state_dict() == pinned.state_dict()
-                time.sleep(0.01)
                 kept.append((batch, expected["image"].clone()))
         assert all(torch.equal(batch["image"], image) for batch, image in kept)
         assert [e["content_hash"] for e in plain.stats()] == [e["content_hash"] for e in pinned.stats()]
 
-    assert pins.count("leat-ahead") > len(pins) / 2
+
+
+def test_the_next_batch_is_pinned_while_the_program_uses_the_one_before(pictures, pins):
+    with load(pictures, pin_memory=True, fields=("image",), ids=False) as pinned:
+        batches = iter(pinned)
+        for number in range(7):
+            next(batches)
+            wait_until(lambda number=number: len(pins) >= min(number + 2, 7))
+
+    assert pins.count("leat-ahead") >= 6 and len(pins) == 7
+
+
+def test_after_an_error_and_a_new_state_nothing_is_made_until_a_pass_begins(pictures, pins):
+    made = []
+
+    def fails_once(image):
+        made.append(None)
+        if len(made) == 20:
+            raise ValueError("the twentieth")
+        return image
+
+    with load(pictures, pin_memory=True, ops=[DecodeImage(), leat.ops.Python(fails_once)], threads=1) as loader:
+        with pytest.raises(ValueError, match="the twentieth"):
+            list(loader)
+        loader.load_state_dict(loader.state_dict())
+        before = len(made)
+        time.sleep(0.2)
+        assert len(made) == before
+        assert len(list(loader)) == 5
+
+
+def test_the_programs_own_threads_of_torch_are_left_as_they_were(pictures, pins):
+    done = subprocess.run([sys.executable, "-c", THREADS, str(pictures)], capture_output=True, text=True, check=True,
+                          env={**os.environ, "OMP_NUM_THREADS": "3"})  # fmt: skip
+    assert done.stdout.split() == ["3", "3"]
+
+
+THREADS = """
+import sys, threading, torch, leat
+leat._batches._outputs.has_accelerator = lambda: True
+torch.Tensor.pin_memory = torch.Tensor.clone
+loader = leat.Loader(sys.argv[1], global_batch_size=8, train=True, seed=3, ops=[leat.ops.DecodeImage()], epochs=1,
+                     pin_memory=True, rank=0, world_size=1)
+for _ in loader:
+    pass
+seen = []
+thread = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
+thread.start()
+thread.join()
+print(torch.get_num_threads(), seen[0])
+loader.close()
+"""
 
 
 def test_epochs_that_are_left_and_states_that_are_loaded_bring_no_batch_of_before(pictures, pins):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -218,6 +219,28 @@ def test_another_epoch_may_be_the_first(small, fresh_cache):
     with leat.Loader(leat.Dataset(small), **OPTIONS | {"shuffle": leat.Shuffle("stream", 2)}) as loader:
         loader.set_epoch(3)
         assert ids_of(loader) == third
+
+
+@pytest.mark.parametrize("of_what", ["a copy", "the engine's memory"])
+def test_a_look_before_each_batch_sees_that_batch_at_the_ends_of_parts_too(small, fresh_cache, of_what):
+    with leat.Loader(small, **OPTIONS | {"shuffle": leat.Shuffle("stream", 1)}) as loader:
+        batches = iter(loader)
+        seen, given = [], []
+        while True:
+            if of_what == "a copy":
+                peeked = loader.peek()
+            else:
+                begun = time.monotonic()
+                peeked = None  # "Not yet" and "the end" are the same to an onlooker.
+                while peeked is None and time.monotonic() - begun < 5 and len(given) < 16:
+                    peeked = loader._native.look(0.05)
+                peeked = None if peeked is None else dict(peeked)
+            seen += [] if peeked is None else [list(peeked["index"])]
+            batch = next(batches, None)
+            if batch is None:
+                break
+            given.append(batch["index"].tolist())
+    assert len(given) == 16 and seen == given
 
 
 def test_the_length_is_known_once_all_is_indexed(small, fresh_cache):

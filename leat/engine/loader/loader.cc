@@ -145,23 +145,31 @@ Result<Loader::Next> Loader::peek_within(Nanoseconds timeout, Memory memory) {
   {
     const MutexLock lock(m.mutex);
     LEAT_TRY_VOID(m.check_open());
+    if (m.position.failure) return *m.position.failure;
     LEAT_TRY_VOID(m.runs->open(m.position, unused));
     run = m.runs->current();
   }
   unused.reset();  // The batch may need the memory that it holds.
+  const bool is_onlooker = memory == Memory::kOfTheBatch;
   if (run == nullptr) {
-    m.parts->wait_within(timeout);
+    is_onlooker ? m.parts->look_within(timeout) : m.parts->wait_within(timeout);
     return Next::not_yet();
   }
-  (void)run->wait_within(timeout);
+  (void)run->wait_within(timeout, is_onlooker ? EpochRun::Asker::kOnlooker
+                                              : EpochRun::Asker::kTraining);
   const MutexLock lock(m.mutex);  // Nobody else takes the batch meanwhile.
   LEAT_TRY_VOID(m.check_open());
   // The run has gone past the batch that failed, and the position has not.
   if (m.position.failure) return *m.position.failure;
   if (run != m.runs->current()) return Next::not_yet();
-  const EpochRun::State state = run->wait_within(Nanoseconds(0));
+  const EpochRun::State state =
+      run->wait_within(Nanoseconds(0), EpochRun::Asker::kOnlooker);
   if (state == EpochRun::State::kNotYet) return Next::not_yet();
-  if (state == EpochRun::State::kEnd) return Next::end();
+  if (state == EpochRun::State::kEnd) {
+    m.runs->plan_ahead();
+    m.runs->count_requests();
+    return m.runs->leave_part() ? Next::not_yet() : Next::end();
+  }
   const BatchWork& head = run->head();
   if (head.error) return *head.error;
   if (memory == Memory::kOfTheBatch) return Next(Batch(head.batch));

@@ -112,7 +112,8 @@ class Loader {
 
   enum class Memory : std::uint8_t { kACopy, kOfTheBatch };
   /// The batch that next() would return; does not advance. Waits at most
-  /// `timeout`. A reader of the batch's own memory has to be done before
+  /// `timeout`; for a batch in its own memory as an onlooker, for whom nothing
+  /// is fetched sooner. A reader of the batch's own memory has to be done before
   /// somebody writes to the batch that next() returns.
   Result<Next> peek_within(Nanoseconds timeout, Memory memory = Memory::kACopy);
 

@@ -13,6 +13,8 @@ from typing import Any, Protocol
 _log = logging.getLogger("leat")
 _SLICE_SECONDS = 0.05
 _SECONDS_TO_END = 2.0
+_SECONDS_TO_COPY = 60.0
+"""The first copy may make the context of a device."""
 
 Fields = list[tuple[str, Any]]
 """As the engine hands them over: an array; or values, offsets and shapes; or a list of texts."""
@@ -58,6 +60,7 @@ class Ahead:
         """Batches that were taken, and epochs that began: a look that one of them overtook may show a batch of before."""
         self._next: _Next | None = None
         self._is_closed = False
+        self._is_copying = False
 
     def begin(self, look: Look, convert: Callable[[Fields], Fields]) -> None:
         """An epoch has begun.
@@ -71,10 +74,7 @@ class Ahead:
             self._work = (look, convert)
             self._overtake()
             if self._thread is None and not self._is_closed:
-                self._thread = threading.Thread(
-                    target=self._run, args=(self._copier.preparation(),), name="leat-ahead", daemon=True
-                )
-                self._thread.start()
+                self._thread = self._started()
             self._changed.notify_all()
 
     def end(self) -> None:
@@ -106,6 +106,18 @@ class Ahead:
             self._changed.notify_all()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_SECONDS_TO_END)
+            if self._is_copying:  # The interpreter may not end while a thread runs torch's C++: see Crew.join.
+                self._thread.join(_SECONDS_TO_COPY)
+
+    def _started(self) -> threading.Thread | None:
+        thread = threading.Thread(
+            target=self._run, args=(self._copier.preparation(),), name="leat-ahead", daemon=True
+        )  # fmt: skip
+        try:
+            thread.start()
+        except RuntimeError:  # The machine gives no more: the program copies its batches itself.
+            return None
+        return thread
 
     def _overtake(self) -> None:
         """REQUIRES: `_changed` is held."""
@@ -141,9 +153,11 @@ class Ahead:
         copied = None
         try:
             if seen.places:
+                self._is_copying = True
                 copied = self._copier.copy(convert(seen.fields))
         except Exception:  # The training thread makes the copy, and raises what it meets.
             _log.debug("a batch was not copied ahead", exc_info=True)
+        self._is_copying = False
         with self._changed:
             seen.copied, seen.is_done = copied, True
             self._changed.notify_all()

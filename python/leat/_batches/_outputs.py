@@ -96,12 +96,19 @@ class Moved:
 
         self._tensors = tensors
         self._mover = Mover(device)
+        self._has_prepared = False
 
     def preparation(self) -> Callable[[], None]:
         """The first work of a thread that copies for the calling one, whose current device it then has."""
         from leat.torch._threads import preparation
 
-        return preparation()
+        prepare_as_torch = preparation()
+
+        def prepare() -> None:
+            prepare_as_torch()
+            self._has_prepared = True
+
+        return prepare
 
     def copy(self, fields: Fields) -> Any:
         """Begins the copy; `hand_over` takes it."""
@@ -109,10 +116,20 @@ class Moved:
 
     def hand_over(self, copied: Any) -> Fields:
         """The fields, for work that the calling thread begins from now on."""
+        if self._has_prepared:
+            self._has_prepared = False
+            _restore_torchs_threads()
         return self._mover.hand_over(copied)
 
     def __call__(self, fields: Fields) -> Fields:
         return self.hand_over(self.copy(fields))
+
+
+def _restore_torchs_threads() -> None:
+    """A thread that takes one core for itself also set what new threads of the program get."""
+    import torch
+
+    torch.set_num_threads(torch.get_num_threads())
 
 
 def has_accelerator() -> bool:

@@ -49,7 +49,9 @@ class Mover:
             raise InvalidArgument(
                 f'device="{device}": torch finds none here; leave it out, or give device="cpu"'
             )
-        self._side = self._streams.Stream(device=device)
+        if device.index is None:  # One for good: threads have current devices of their own.
+            self._device = torch.device(device.type, self._streams.current_device())
+        self._side = self._streams.Stream(device=self._device)
 
     def copy(self, fields: Fields) -> Copied:
         """The same fields, pinned or on their way to the device; texts stay as they are."""

@@ -323,7 +323,11 @@ def _cores_since(begin: float, cpu: float) -> float:
 
 
 def preparation() -> Callable[[], None]:
-    """The first work of each thread: the same as in torch's own threads and workers."""
+    """The first work of each thread: the same as in torch's own threads and workers.
+
+    It also sets what new threads of the program get, until that sets its own number of threads again.
+    """
+    torch.get_num_threads()  # The calling thread keeps its own.
     device = torch.cuda.current_device() if torch.cuda.is_initialized() else None
 
     def prepare() -> None:
