@@ -93,6 +93,7 @@ TEST(FetchAheadLoaderTest, AsksForFWhenTAreLeftAndForNoMore) {
 
 TEST(FetchAheadLoaderTest, AnOnlookerDrawsNothing) {
   World world;
+  world.serve();
   auto loader = must(world.load(
       kBucketUrl, fetching_ahead({.fetch_size = 40, .queue_threshold = 10})));
   const Loader::Iteration iteration = must(loader->begin());

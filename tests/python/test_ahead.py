@@ -264,7 +264,8 @@ def test_the_programs_own_threads_of_torch_are_left_as_they_were(pictures, pins)
 
 THREADS = """
 import sys, threading, torch, leat
-leat._batches._outputs.has_accelerator = lambda: True
+from leat._batches import _outputs
+_outputs.has_accelerator = lambda: True
 torch.Tensor.pin_memory = torch.Tensor.clone
 loader = leat.Loader(sys.argv[1], global_batch_size=8, train=True, seed=3, ops=[leat.ops.DecodeImage()], epochs=1,
                      pin_memory=True, rank=0, world_size=1)
