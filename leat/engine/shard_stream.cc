@@ -143,20 +143,15 @@ Result<std::shared_ptr<const Catalogue>> ShardStream::catalogue() const {
   return catalogue_;
 }
 
-void ShardStream::wait_within(Nanoseconds timeout) {
+void ShardStream::wait_within(Nanoseconds timeout, bool is_onlooker) {
   // The scanning process may be waiting for memory that only its own user can
   // free.
-  say_waiting(shards_, true);
-  look_within(timeout);
-  const MutexLock lock(mutex_);
-  has_news_ = false;
-}
-
-void ShardStream::look_within(Nanoseconds timeout) {
+  if (!is_onlooker) say_waiting(shards_, true);
   MutexLock lock(mutex_);
   changed_.wait_for(lock, timeout, [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
     return has_news_;
   });
+  if (!is_onlooker) has_news_ = false;
 }
 
 }  // namespace leat

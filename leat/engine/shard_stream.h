@@ -77,9 +77,8 @@ class ShardStream {
   Result<std::shared_ptr<const Catalogue>> catalogue() const;
 
   /// Waits for news: more shards, the catalogue, an error.
-  void wait_within(Nanoseconds timeout);
-  /// The same of an onlooker: the news stay there for wait_within().
-  void look_within(Nanoseconds timeout);
+  /// An onlooker leaves them there for others.
+  void wait_within(Nanoseconds timeout, bool is_onlooker = false);
   /// The held bytes will not be read again.
   void let_go();
   /// Ends the scan: threads that wait for it return soon.

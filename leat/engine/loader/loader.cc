@@ -152,7 +152,7 @@ Result<Loader::Next> Loader::peek_within(Nanoseconds timeout, Memory memory) {
   unused.reset();  // The batch may need the memory that it holds.
   const bool is_onlooker = memory == Memory::kOfTheBatch;
   if (run == nullptr) {
-    is_onlooker ? m.parts->look_within(timeout) : m.parts->wait_within(timeout);
+    m.parts->wait_within(timeout, is_onlooker);
     return Next::not_yet();
   }
   (void)run->wait_within(timeout, is_onlooker ? EpochRun::Asker::kOnlooker

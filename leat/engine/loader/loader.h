@@ -113,8 +113,8 @@ class Loader {
   enum class Memory : std::uint8_t { kACopy, kOfTheBatch };
   /// The batch that next() would return; does not advance. Waits at most
   /// `timeout`; for a batch in its own memory as an onlooker, for whom nothing
-  /// is fetched sooner. A reader of the batch's own memory has to be done before
-  /// somebody writes to the batch that next() returns.
+  /// is fetched sooner. A reader of the batch's own memory has to be done
+  /// before somebody writes to the batch that next() returns.
   Result<Next> peek_within(Nanoseconds timeout, Memory memory = Memory::kACopy);
 
   /// begin() will start `epoch`, unless load_state() has set a position in it.

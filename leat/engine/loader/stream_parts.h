@@ -18,8 +18,7 @@ namespace leat {
 /// Makes runs over those parts of a dataset whose members are known. The store
 /// below already holds most of their bytes.
 ///
-/// Threads: one at a time, the loader's lock; wait_within(),
-/// look_within() and stop() any.
+/// Threads: one at a time, the loader's lock; wait_within() and stop() any.
 /// Lifetime: the others must outlive it, and it must outlive the runs.
 class StreamParts {
  public:
@@ -58,8 +57,9 @@ class StreamParts {
     return stream_->catalogue();
   }
   void let_go() { stream_->let_go(); }
-  void wait_within(Nanoseconds timeout) { stream_->wait_within(timeout); }
-  void look_within(Nanoseconds timeout) { stream_->look_within(timeout); }
+  void wait_within(Nanoseconds timeout, bool is_onlooker = false) {
+    stream_->wait_within(timeout, is_onlooker);
+  }
   void stop() { stream_->stop(); }
 
   /// Ends the scan. REQUIRES: no run is left. The runs' memory stays until this
