@@ -132,8 +132,8 @@ def test_a_sample_is_read_once_to_be_passed_over(numbers, serve):
         for _ in range(2):
             assert len(list(loader)) == 10
     passed_over = [looked[i] for i in range(SAMPLES) if not is_third(i)]
-    # Both epochs are under way at once here, so some are read twice before they are known.
-    assert min(passed_over) == 1 and sum(passed_over) < 2.5 * len(passed_over)
+    # Both epochs are under way at once here, so some are read twice before they are known, and on a busy machine more often.
+    assert min(passed_over) == 1 and sum(passed_over) < 3 * len(passed_over)
     looked.clear()
     served.reset()
     with served.loader(ops=[ParseInt(), Filter(keep, name="thirds", workers="threads")], **options) as loader:

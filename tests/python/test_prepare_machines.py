@@ -210,6 +210,7 @@ def test_a_note_is_read_whole_while_its_writer_replaces_it(of, bucket, tmp_path)
             if stop.is_set():
                 return
             state.write("alive/a", {"count": count, "more": "x" * (count % 50)})
+            stop.wait(0.005)  # A thousand times as often as calls do, and yet some reads are between two writes.
 
     writer = threading.Thread(target=replace)
     writer.start()
