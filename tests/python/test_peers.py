@@ -214,12 +214,15 @@ def test_ranks_find_each_other_through_torch(data, tmp_path):
         )
     )
     with Bucket(data, latency="1ms") as bucket:
-        subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone",
              str(script), bucket.s3_url("data", "train"), bucket.url],
-            check=True, timeout=80,
-        )
-        assert bucket.counters()["get"] == 200
+            check=True, timeout=80, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        # On a busy machine, some are not with the other one yet when that asks; alone, the two read 600.
+        assert 200 <= bucket.counters()["get"] < 300
+    # One of them ends first, and its server with it: that is no news.
+    assert "left alone" not in done.stderr, done.stderr
 
 
 def test_says_what_is_wrong(data, monkeypatch):

@@ -66,6 +66,7 @@ Connection::~Connection() {
 
 void Connection::submit(const PeerOperationRef& operation) {
   if (state_ != State::kUp && failures_ > 0) {
+    say_why_down();
     return refuse(operation);
   }
   if (operation->begins > clock_.now()) {
@@ -185,12 +186,13 @@ void Connection::warn_of_evictions() {
 }
 
 void Connection::is_up() {
-  if (failures_ > 0 && was_up_) {
+  if (failures_ > 0 && was_up_ && unsaid_.empty()) {
     log_info(fmt::format("memcached at {} is back", server_.text()));
   }
   state_ = State::kUp;
   last_progress_ = clock_.now();
   failures_ = 0;
+  unsaid_.clear();
   was_up_ = true;
   events_.is_up(limit_bytes_);
 }
@@ -254,13 +256,11 @@ void Connection::ask_about_refusal(std::size_t item_bytes) {
 }
 
 void Connection::fail(std::string_view why) {
-  if (failures_ == 0) {
-    log_warning(
-        fmt::format("memcached at {} is left alone for now ({}); what it holds "
-                    "is read from "
-                    "the bucket until it is back",
-                    server_.text(), why));
-  }
+  // A server that ends with its job, when nobody asks for more, is no news.
+  if (failures_ == 0) unsaid_ = why;
+  const bool is_idle =
+      state_ == State::kUp && !pipeline_.is_owed() && later_.empty();
+  if (!is_idle) say_why_down();
   if (fd_ >= 0) {
     poller_.forget(fd_);
     ::close(fd_);
@@ -272,6 +272,15 @@ void Connection::fail(std::string_view why) {
   pipeline_.give_up();
   for (const auto& operation : std::exchange(later_, {})) refuse(operation);
   events_.is_down();
+}
+
+void Connection::say_why_down() {
+  if (unsaid_.empty()) return;
+  log_warning(
+      fmt::format("memcached at {} is left alone for now ({}); what it holds "
+                  "is read from the bucket until it is back",
+                  server_.text(), unsaid_));
+  unsaid_.clear();
 }
 
 }  // namespace leat

@@ -99,6 +99,7 @@ class Connection {
   void read();
   void ask_about_refusal(std::size_t item_bytes);
   void fail(std::string_view why);
+  void say_why_down();
   void watch();
 
   const ServerName server_;
@@ -113,6 +114,7 @@ class Connection {
   TimePoint last_progress_;  // Otherwise: since when an answer is owed.
   RetryPolicy backoff_;
   std::uint32_t failures_ = 0;  // In a row.
+  std::string unsaid_;  ///< Why it is down, until an operation meets that.
   bool was_up_ = false;
   std::size_t next_address_ = 0;
 
