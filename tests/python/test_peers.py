@@ -136,10 +136,11 @@ def test_placement_says_what_it_needs(data):
     assert "key or frequency" in refusal(leat.research.Cache(peers=["127.0.0.1:9"], peer_placement="luck"), epochs=3)
 
 
-def test_a_lost_server_costs_misses_alone(data):
+def test_a_lost_server_costs_misses_alone(data, caplog):
     server = _native.PeerServer("127.0.0.1", "64MiB")
+    name = server.name
     with Bucket(data, latency="1ms") as bucket:
-        cache = leat.Cache(peers=[server.name], peer_patience="5s")
+        cache = leat.Cache(peers=[name], peer_patience="5s")
         loaders = _two_ranks(bucket, cache, epochs=3)
         for loader in loaders:
             for _ in loader:
@@ -151,6 +152,7 @@ def test_a_lost_server_costs_misses_alone(data):
             assert sorted(seen) == list(range(200))
         # All of the next epoch may have been asked for ahead, none of the last.
         assert 400 <= bucket.counters()["get"] <= 600
+    assert f"memcached at {name} is left alone for now" in caplog.text
 
 
 def test_auto_starts_a_server_that_ends_with_the_job(data, tmp_path):
