@@ -145,7 +145,9 @@ def test_a_lost_server_costs_misses_alone(data, caplog):
         for loader in loaders:
             for _ in loader:
                 pass
+        time.sleep(0.5)  # Now nobody asks it for anything.
         del server
+        time.sleep(0.1)
 
         for _ in range(2):
             seen = [i for loader in loaders for batch in loader for i in batch["index"].tolist()]
