@@ -129,6 +129,26 @@ def test_a_look_that_a_new_epoch_overtook_is_forgotten(parts):
     assert copier.copied == [("leat-ahead", 2)]
 
 
+def test_no_look_is_under_way_after_the_end(parts):
+    engine, _, ahead = parts
+    looks, may_return = threading.Event(), threading.Event()
+
+    def slow(seconds):
+        looks.set()
+        assert may_return.wait(SECONDS)
+        return None
+
+    ahead.begin(slow, lambda fields: fields)
+    assert looks.wait(SECONDS)
+    ends = threading.Thread(target=ahead.end)
+    ends.start()
+    ends.join(0.1)
+    assert ends.is_alive()
+    may_return.set()
+    ends.join(SECONDS)
+    assert not ends.is_alive()
+
+
 def test_where_the_copy_fails_the_program_makes_it_and_meets_the_error(parts):
     engine, copier, ahead = parts
     copier.fails_at = 0
@@ -250,6 +270,7 @@ def test_after_an_error_and_a_new_state_nothing_is_made_until_a_pass_begins(pict
         with pytest.raises(ValueError, match="the twentieth"):
             list(loader)
         loader.load_state_dict(loader.state_dict())
+        time.sleep(0.1)  # What was under way may end.
         before = len(made)
         time.sleep(0.2)
         assert len(made) == before

@@ -60,6 +60,7 @@ class Ahead:
         """Batches that were taken, and epochs that began: a look that one of them overtook may show a batch of before."""
         self._next: _Next | None = None
         self._is_closed = False
+        self._is_looking = False
         self._is_copying = False
 
     def begin(self, look: Look, convert: Callable[[Fields], Fields]) -> None:
@@ -78,10 +79,11 @@ class Ahead:
             self._changed.notify_all()
 
     def end(self) -> None:
-        """There is no next batch until another epoch begins."""
+        """There is no next batch until another epoch begins. No look is under way afterwards, which might begin one."""
         with self._changed:
             self._work = None
             self._overtake()
+            self._changed.wait_for(lambda: not self._is_looking, _SECONDS_TO_END)
 
     def take(self, fields: Fields) -> Fields | None:
         """The copy of the batch that the engine has delivered; None if there is none."""
@@ -132,10 +134,14 @@ class Ahead:
                 if self._is_closed or self._work is None:
                     return
                 turn, (look, convert) = self._turn, self._work
+                self._is_looking = True
             began = time.monotonic()
             fields = None
             with contextlib.suppress(Exception):  # The training thread asks the same, and raises it.
                 fields = look(_SLICE_SECONDS)
+            with self._changed:
+                self._is_looking = False
+                self._changed.notify_all()
             if fields is None:
                 # At the end, and where a batch has failed, it does not wait.
                 time.sleep(max(0.0, began + _SLICE_SECONDS - time.monotonic()))
