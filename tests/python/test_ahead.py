@@ -270,7 +270,7 @@ def test_after_an_error_and_a_new_state_nothing_is_made_until_a_pass_begins(pict
         with pytest.raises(ValueError, match="the twentieth"):
             list(loader)
         loader.load_state_dict(loader.state_dict())
-        time.sleep(0.1)  # What was under way may end.
+        time.sleep(0.1)  # For work that is under way.
         before = len(made)
         time.sleep(0.2)
         assert len(made) == before
