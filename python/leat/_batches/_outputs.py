@@ -117,19 +117,14 @@ class Moved:
     def hand_over(self, copied: Any) -> Fields:
         """The fields, for work that the calling thread begins from now on."""
         if self._has_prepared:
+            from leat.torch._threads import restore_threads
+
             self._has_prepared = False
-            _restore_torchs_threads()
+            restore_threads()
         return self._mover.hand_over(copied)
 
     def __call__(self, fields: Fields) -> Fields:
         return self.hand_over(self.copy(fields))
-
-
-def _restore_torchs_threads() -> None:
-    """A thread that takes one core for itself also set what new threads of the program get."""
-    import torch
-
-    torch.set_num_threads(torch.get_num_threads())
 
 
 def has_accelerator() -> bool:

@@ -113,10 +113,9 @@ class _InThreads(Resumable, torchs._BaseDataLoaderIter):
         return batch
 
     def _restore_torchs_threads(self) -> None:
-        # set_num_threads in a thread of ours also set what new threads of the user get.
         if self._prepared != self._crew.prepared:
             self._prepared = self._crew.prepared
-            torch.set_num_threads(torch.get_num_threads())
+            restore_threads()
 
 
 class AtOnce(_InThreads):
@@ -325,7 +324,7 @@ def _cores_since(begin: float, cpu: float) -> float:
 def preparation() -> Callable[[], None]:
     """The first work of each thread: the same as in torch's own threads and workers.
 
-    It also sets what new threads of the program get, until that sets its own number of threads again.
+    It also sets what new threads of the program get, until that calls `restore_threads`.
     """
     torch.get_num_threads()  # The calling thread keeps its own.
     device = torch.cuda.current_device() if torch.cuda.is_initialized() else None
@@ -337,3 +336,8 @@ def preparation() -> Callable[[], None]:
             torch.cuda.set_device(device)
 
     return prepare
+
+
+def restore_threads() -> None:
+    """New threads of the program get as many of torch's threads as the calling one again."""
+    torch.set_num_threads(torch.get_num_threads())
