@@ -17,7 +17,7 @@ using Level = Diagnosis::Level;
 
 class Place final : public CredentialProvider {
  public:
-  explicit Place(Result<CredentialAnswer> answer)
+  explicit Place(Result<CredentialAnswer>&& answer)
       : answer_(std::move(answer)) {}
   std::string name() const override { return "a place"; }
   bool is_local() const override { return true; }
