@@ -31,7 +31,7 @@ S3Error write_failure(const Error& error) {
 
 S3Error read_failure(const BucketParts& parts, std::string_view bucket,
                      const Error& error) {
-  // A key that cannot be a file is a key that does not exist.
+  // An object with an invalid key cannot exist, so the answer is NoSuchKey.
   if (error.code() != ErrorCode::kNotFound &&
       error.code() != ErrorCode::kInvalidArgument) {
     return write_failure(error);

@@ -29,7 +29,7 @@ struct Behaviour {
   /// The wait that each 429 and 503 asks for (Retry-After); 0: they ask for
   /// none.
   std::uint32_t retry_after_seconds = 0;
-  /// Whole objects come with their CRC64NVME, for clients that ask for it. The
+  /// Sends the CRC64NVME of a whole object to clients that ask for it. The
   /// first such read of an object reads it twice.
   bool gives_checksums = false;
 };

@@ -41,10 +41,11 @@ struct FaultRate {
   double probability = 0.0;
 };
 
-/// Reads "503:1%", "slow:2s:0.5%".
+/// Parses text such as "503:1%" or "slow:2s:0.5%".
 ///
 /// Errors:
-///   kInvalidArgument  no fault, or not a percentage from 0 to 100 behind it
+///   kInvalidArgument  no known fault stands before the last colon, or no
+///                     percentage from 0 to 100 after it
 Result<FaultRate> parse_fault_rate(std::string_view text);
 
 /// A line of a fault script:
@@ -52,11 +53,11 @@ Result<FaultRate> parse_fault_rate(std::string_view text);
 ///     after 10 GET photos/ 503 x3        requests 11, 12 and 13 that match
 ///     after 0 LIST * slow:2s x* 50%      every second LIST, at random
 ///
-/// The words: how many matching requests pass first; GET HEAD LIST PUT DELETE
-/// POST or *; the beginning of the key (of /bucket/key if it begins with a
-/// slash), or *; the fault; how often (x1 if left out, x* for ever); with what
-/// probability (100 % if left out). Empty lines and lines that begin with # are
-/// passed over.
+/// The words are, in this order: how many matching requests pass first (`after
+/// 10`); the method (GET, HEAD, LIST, PUT, DELETE, POST, or * for any); the
+/// beginning of the key (of /bucket/key if it begins with a slash), or *; the
+/// fault; how often it strikes (x1 if left out, x* for ever); its probability
+/// (100 % if left out). Empty lines and lines that begin with # are skipped.
 struct FaultLine {
   std::uint64_t after = 0;
   std::string method;  ///< Empty for any.

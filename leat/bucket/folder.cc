@@ -213,12 +213,14 @@ Result<ObjectState> Folder::publish(DraftObject draft, const std::string& path,
   state.etag = std::move(etag);
   state.headers = std::move(headers);
   write_object_note(draft.file().descriptor(), state);
-  // Again, if a folder on the way was removed because it had become empty.
+  // Tries again if another request has removed a parent folder that
+  // had become empty.
   for (int tries = 0; tries < kTries; ++tries) {
     LEAT_TRY_VOID(make_parents(path));
     if (::rename(draft.path().c_str(), path.c_str()) == 0) {
       draft.release();
-      // As others will read it, should it not have kept the note.
+      // Returns the state that later reads will see: the file system may not
+      // have kept the note.
       read_object_note(draft.file().descriptor(), path, state);
       return state;
     }

@@ -8,8 +8,9 @@
 
 namespace leat {
 
-/// The file "data/train/x.bin" as the objects x-00000000.bin, x-00000001.bin, …
-/// of data/train, all with its bytes. The folder shows these alone.
+/// Shows the file "data/train/x.bin" as the objects x-00000000.bin,
+/// x-00000001.bin, … of data/train, each with all of its bytes. The folder
+/// shows no other objects.
 ///
 /// Threads: any; it never changes.
 class Repeat {

@@ -151,7 +151,8 @@ void S3Exchange::on_request(SendReply send) {
   if (refusal_) return send(shape_.apply(refuse()));
   Answer slow = slow_answer();
   if (!slow) return send(shape_.apply(answer_now()));
-  // The connection may go before the answer comes: nothing of ours is used.
+  // The connection may close before the answer is ready, and this exchange ends
+  // with it. So the task uses only the service, and copies of all else.
   service_.run_elsewhere(
       [&service = service_, shape = shape_, slow = std::move(slow),
        send = std::move(send)] { send(shape.apply(slow(service.parts()))); });

@@ -117,7 +117,8 @@ Operation operation_of(std::string_view method, const S3Target& target,
   for (const std::string_view name : kUnknown) {
     if (target.has(name)) return Operation::kNotImplemented;
   }
-  // A version or part by number would be another object's bytes.
+  // We keep neither versions nor the parts of a finished object. Sending the
+  // current object instead would be wrong.
   if (target.has("versionId")) return Operation::kNotImplemented;
   if (target.has("partNumber") && !target.has("uploadId")) {
     return Operation::kNotImplemented;

@@ -19,25 +19,27 @@
 
 namespace leat {
 
-/// Answers a read that has a hint from the tiers, fastest first, otherwise from
-/// the inner store; TierPlan then decides which tier keeps it.
+/// Answers a read from the inner store or, if it has a hint, from the
+/// fastest tier that holds the record. TierPlan then decides which tier
+/// keeps the record.
 ///
-/// Look-ups run on its own threads, in the order of `hint.now`, so the caller
-/// never waits for a disk, nor a hit for the window of requests. Writing runs
-/// on one more thread and delays nobody; records that come faster than a disk
-/// can write are not kept, but are counted. Memory refuses no record: if all
-/// tiers are in memory, the thread that brings a record copies it once the
-/// queue is full, and the thread that makes one always copies it. A range that
-/// is already on its way is not requested again. No failure of a tier is ever a
-/// failure of a read.
+/// Lookups run on the store's own threads, in the order of `hint.now`. So the
+/// caller never waits for a disk, and a hit never waits for room in the window
+/// of requests. One more thread writes, and delays nobody. If records come
+/// faster than a disk can write, some are not kept; these are counted. Memory
+/// refuses no record: if all tiers are in memory, the thread that brings a
+/// record copies it once the queue is full, and the thread that makes one
+/// always copies it. A range that is already on its way is not requested again.
+/// A tier that fails never makes a read fail.
 ///
 /// Callers can keep what they make from a range in the same tiers, under the
 /// same policies: see RecordCache.
 ///
-/// With CacheSharing, one job fetches a record that several miss at once, and
-/// records that another job will still read in its running epoch go last.
+/// With CacheSharing, if several jobs miss a record at the same time, one of
+/// them fetches it. Records that another job will still read in its running
+/// epoch are dropped last.
 ///
-/// Threads: any; `done` runs on a thread of the inner store or on this one's.
+/// Threads: any; `done` runs on a thread of the inner store or of this one.
 /// Lifetime: see Store. Destruction writes what is queued. `metrics` may be
 ///           null; otherwise it must outlive the store.
 class CachedStore final : public StoreWrapper, public RecordCache {

@@ -46,7 +46,7 @@ class KeptRecords {
   void came(const CacheUse& use);
   void lose(const RecordKey& key) { decisions_.lost(key); }
   void fetched(const CacheUse& use);
-  /// A caller has made it from fetched bytes.
+  /// A caller has made the record from fetched bytes.
   void made(const CacheUse& use);
   /// Frees our record, if there is one, because another replaces it.
   void forget(const RecordKey& key);

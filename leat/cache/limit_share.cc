@@ -27,7 +27,8 @@ std::map<std::uint64_t, Writer> others_in(const RecordMap& records) {
     // The lock of a segment that another rank is just inspecting tells nothing.
     writer.is_gone = writer.is_gone || held->left_of == header.owner;
     writer.leased_bytes = std::max(writer.leased_bytes, header.leased_bytes);
-    // The cost of its records, computed as ours; more if it has other bytes.
+    // Counts the cost of the writer's live records, as we count that of ours.
+    // If other bytes of the segment add up to more, counts those.
     const std::uint64_t allocated = held->segment.allocated_bytes();
     writer.bytes += std::max<std::uint64_t>(
         held->alive_bytes,

@@ -11,9 +11,9 @@
 
 namespace leat {
 
-/// Anonymous memory, whose descriptors are handed to processes of the same user
-/// that connect to a socket in `folder`, and the memory of the other sockets
-/// there.
+/// Keeps segments in anonymous memory, and hands its descriptors to processes
+/// of the same user that connect to a socket in `folder`. Also finds the
+/// segments behind the other sockets there.
 ///
 /// The folder belongs to one job of one user on one node; it is created if
 /// necessary, and refused if others could write to it. A rank that dies takes

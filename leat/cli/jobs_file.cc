@@ -13,7 +13,7 @@
 namespace leat {
 namespace {
 
-// More is a slip of the pen.
+// A larger number is taken for a typing error.
 constexpr std::uint64_t kMostNodes = 4096;
 constexpr std::uint64_t kMostJobs = 10000;
 constexpr std::uint64_t kMostKinds = 100;

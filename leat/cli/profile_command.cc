@@ -60,7 +60,7 @@ struct ProfileFlags {
   bool is_json = false;
 };
 
-// More is a slip of the pen.
+// A larger number is taken for a typing error.
 constexpr std::uint64_t kMostSteps = 1000000;
 constexpr std::uint64_t kMostRepeats = 1000;
 

@@ -65,7 +65,8 @@ nlohmann::ordered_json what_if_json(const StepModel& model);
 Result<nlohmann::ordered_json> asked_json(const StepModel& model,
                                           std::span<const std::string> asked);
 
-/// The removals in words, one line each.
+/// Prints each removal as a line of words, then the curves, then the step that
+/// was asked about, if any.
 void print_what_if(const nlohmann::ordered_json& what_if, std::ostream& out);
 
 }  // namespace leat

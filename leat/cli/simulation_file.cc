@@ -15,7 +15,7 @@
 namespace leat {
 namespace {
 
-// More is a slip of the pen, not a job.
+// A larger number is taken for a typing error.
 constexpr std::uint64_t kMostSamples = CachePolicySpec::kMaxSamples;
 constexpr std::uint64_t kMostRanks = 1 << 20;
 constexpr std::uint64_t kMostEpochs = 1000000;
@@ -103,7 +103,8 @@ void read_sizes(TomlReader& reader, SimulationOptions& options) {
   }
 }
 
-/// A block shuffle needs its blocks: runs of so many samples.
+/// Reads the keys of a block shuffle, and cuts the samples into blocks of
+/// `block_samples`. Refuses these keys with any other shuffle.
 void read_blocks(TomlReader& reader, SimulationOptions& options) {
   if (options.order.shuffle != Shuffle::kBlock) {
     for (const char* key : {"block_samples", "shuffle_window"}) {

@@ -66,7 +66,7 @@ Result<Dataset> open_dataset(std::string_view url, const StoreOptions& store,
                              const CatalogueOptions& options, const Env& env,
                              const std::stop_token& stop);
 
-/// As open_dataset(), but a new catalogue takes its objects from the S3
+/// Like open_dataset(), but a new catalogue takes its objects from the S3
 /// Inventory whose manifest.json is at `inventory_url`. Blocks.
 ///
 /// Errors: as open_dataset() and objects_of_inventory()

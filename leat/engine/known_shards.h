@@ -17,7 +17,7 @@ namespace leat {
 /// A run of shards whose members are known.
 struct StreamPart {
   std::shared_ptr<const Catalogue> catalogue;
-  /// The number of samples of the dataset before the part.
+  /// The number of samples that precede the part in the dataset.
   std::uint64_t first_sample = 0;
   std::uint64_t first_block = 0;
   std::uint64_t first_shard = 0;  ///< The same of shards.

@@ -64,9 +64,10 @@ struct LoaderOptions {
   /// Pieces of shards that a block shuffle, or a stream, mixes at a time.
   /// Nullopt: usual_window(), which the sources of a mix divide.
   std::optional<std::uint32_t> shuffle_window;
-  /// Deals the samples of a step so that they meet the caches that hold them.
-  /// Must be the same on all ranks. So must `cache` with kRemap or kBalance,
-  /// whose sizes must be given: each rank simulates the caches of all.
+  /// Deals the samples of a step to the ranks whose caches hold them. Must
+  /// be the same on all ranks. With kRemap and kBalance, `cache` must be
+  /// the same on all ranks too, and must give its sizes: each rank
+  /// simulates the caches of all.
   Locality locality = Locality::kNone;
   /// nullopt: dropped if shuffled, kept if not.
   std::optional<bool> drop_last;
@@ -106,9 +107,9 @@ struct LoaderOptions {
   std::size_t threads = 0;
   /// Requests in flight on this node; 0: 128.
   std::size_t max_in_flight = 0;
-  /// Reads ahead as DELI does, for comparison: in fetches of F samples, when T
-  /// or fewer remain of those requested, and never into the next epoch.
-  /// nullopt: reads as far ahead as plan/lookahead.h says.
+  /// For comparison, reads ahead as DELI does: in fetches of F samples,
+  /// whenever T or fewer of the requested ones remain, and never into the next
+  /// epoch. Nullopt: reads as far ahead as plan/lookahead.h says.
   std::optional<FetchAheadOptions> fetch_ahead;
   /// Keeps what was fetched for later epochs; nullopt: nothing is kept.
   std::optional<CacheOptions> cache;

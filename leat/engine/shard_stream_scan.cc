@@ -1,9 +1,10 @@
-// The thread of a ShardStream: learns of shards from the log, or by reading
-// them.
+// The thread of a ShardStream. It learns of shards from the log,
+// or by reading them.
 //
-// With several ranks, one scans and writes each shard's members into the log.
-// The others add them from there, as the scanning rank adds them by itself. So
-// all come to know the same, and any rank can continue the scan.
+// With several ranks, one rank scans the shards and writes the members of each
+// into the log. The others read the log and add the members as the scanning
+// rank does. So all ranks come to know the same members, and any of them can
+// continue the scan.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// Users' notations for places of data: one place, or several.
+// The notations in which users name one or several places of data.
 #pragma once
 #include <cstddef>
 #include <span>

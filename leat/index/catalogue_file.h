@@ -50,9 +50,9 @@ std::chrono::sys_seconds written_at(const std::string& path);
 Result<void> write_catalogue(const std::string& path,
                              std::span<const std::byte> bytes);
 
-/// The path of a place's catalogue on this machine, below the folder of
-/// catalogue_folder(). `identity` names the place, endpoint included. Nullopt
-/// if there is no such folder, or others can write it, which is said once.
+/// The path of a place's catalogue on this machine, below catalogue_folder().
+/// `identity` names the place, endpoint included. Returns nullopt if there is
+/// no such folder, or if others can write to it; the latter is logged once.
 std::optional<std::string> catalogue_cache_path(std::string_view identity,
                                                 const Env& env);
 

@@ -72,7 +72,7 @@ class BatchQueue {
   /// The sample's bytes are needed before its ops run: see arrived().
   void hold(SampleWork& sample);
   void wait_for_held();
-  /// A record will be made of the sample.
+  /// Counts the sample among those of which a record will be made.
   void add_to_make(SampleWork& sample);
 
   // For threads that bring bytes and run ops.

@@ -101,10 +101,10 @@ class FormTrial {
   FormTrial(const FormTrial&) = delete;
   FormTrial& operator=(const FormTrial&) = delete;
 
-  /// The observations so far.
+  /// The costs observed so far.
   FormCosts costs;
   std::uint64_t epoch = 0;
-  /// It had a decoded record, with this cost.
+  /// Reports that the sample had a decoded record, and what that cost.
   void end_with_record() { end(true); }
   void end_without_record() { end(false); }
 

@@ -88,7 +88,8 @@ class SampleReads {
   void send(ByteRange range, std::uint32_t reads, std::span<std::byte> into,
             ReadObserver* observer, std::optional<ReadHint> hint,
             const Done& done);
-  /// For a read of the sample's own to call when it is done.
+  /// Returns the `done` of a read that serves this sample alone. The last of
+  /// the sample's reads to call it reports that the sample has arrived.
   Done arrival_of(SampleWork& sample) const;
 
   CacheHits& hits() { return hits_; }
@@ -110,7 +111,7 @@ class SampleReads {
   }
   std::vector<PlannedPiece>& pieces_of(const SampleWork& sample,
                                        ByteRange range);
-  /// Null if the sample is not of the block's pieces.
+  /// Returns null if none of these pieces contains the sample.
   static PlannedPiece* piece_with(std::vector<PlannedPiece>& pieces,
                                   SampleId sample);
   Result<std::shared_ptr<Piece>> read_piece(PlannedPiece& planned,

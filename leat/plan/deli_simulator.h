@@ -10,10 +10,11 @@
 
 namespace leat {
 
-/// Krichevsky, St Louis, Guo: "Quantifying and Improving Performance of
-/// Distributed Deep Learning with Cloud Storage", IC2E 2021, and its repository
-/// cake-lab/DELI. One process reads sample after sample; a sampler queues up
-/// indices and asks a server to fetch them into a FIFO cache counted in items.
+/// The parameters of DELI, described by Krichevsky, St Louis, Guo: "Quantifying
+/// and Improving Performance of Distributed Deep Learning with Cloud Storage",
+/// IC2E 2021, and its repository cake-lab/DELI. One process reads sample after
+/// sample. Its sampler queues up indices and asks a server to fetch their
+/// samples into a FIFO cache, whose size is counted in items.
 struct DeliOptions {
   std::uint64_t fetch_size = 1024;      ///< F, as in FetchAhead: a request.
   std::uint64_t queue_threshold = 0;    ///< T.

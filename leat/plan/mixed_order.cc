@@ -12,7 +12,7 @@
 namespace leat {
 namespace {
 
-/// Keeps the order of turns apart from the orders of sources.
+/// Draws the order of turns independently of the orders within sources.
 constexpr std::uint64_t kTurnSalt = 0x6d69786564ULL;
 
 /// Whether an epoch goes on until each source has ended.
@@ -259,7 +259,7 @@ MixedOrder::MixedOrder(MixOptions options, const OrderOptions& order,
   begins_.push_back(0);
 }
 
-/// The endless stream.
+/// Makes the turns of the endless stream.
 std::shared_ptr<const StagedTurns> MixedOrder::scheduled() const {
   std::vector<MixStage> points(1);
   for (const MixSource& source : options_.sources) {

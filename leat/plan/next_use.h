@@ -16,8 +16,8 @@ namespace leat {
 /// The ranks and epochs in which to look for reads.
 struct NextUseOptions {
   std::uint64_t samples = 0;  ///< N: of one epoch.
-  /// The samples of the dataset, if the order is drawn: then N differs, and
-  /// `epoch_time` must be given.
+  /// If the order is drawn, the number of samples in the dataset. N is then
+  /// another number, and `epoch_time` must be given.
   std::uint64_t dataset_samples = 0;
   OrderOptions order = {};
   std::shared_ptr<const BlockMap> blocks = nullptr;  ///< For a block shuffle.

@@ -23,7 +23,7 @@ struct PeerMemory {
   std::uint32_t servers = 0;  ///< At most one on a node.
 };
 
-/// Errors: kInvalidArgument: no servers, or more than nodes
+/// Errors: kInvalidArgument if there are no servers, or more servers than nodes
 Result<void> check(const PeerMemory& memory, std::uint32_t nodes);
 
 /// Threads: one at a time.

@@ -101,7 +101,7 @@ struct SimulationReport {
 /// its caches hold each rank's part of a cache's largest tier.
 ///
 /// Errors:
-///   kInvalidArgument    a size, count or name that cannot be: says which
+///   kInvalidArgument    an invalid size, count or name; the message says which
 ///   kResourceExhausted  its tables would take more than kMaxTableBytes
 ///   kCancelled          `stop` fired
 Result<SimulationReport> simulate(const SimulationOptions& options,

@@ -53,7 +53,8 @@ struct WholeTraining {
   bool has_cache = false;
 };
 
-/// So many of one machine.
+/// An offer to rent `count` of one machine, and what the
+/// training takes on them.
 struct Offer {
   std::size_t machine = 0;  ///< Which, of those given.
   std::uint32_t count = 1;

@@ -15,8 +15,8 @@ struct MeasuredStep {
   double preparation = 0;
   double fetch = 0;  ///< Without `has_warm`: preparation and fetch together.
   bool has_warm = true;
-  /// The time of a batch with nobody training: with its bytes in memory; from
-  /// the store.
+  /// The time to supply a batch while nobody trains: with its bytes in memory,
+  /// and from the store.
   double warm_supply = 0;
   double cold_supply = 0;
   /// Bytes are fetched while others are prepared, as Leat does; else a worker

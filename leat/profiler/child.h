@@ -1,4 +1,4 @@
-// A process of ours that runs somebody's program.
+// A child process that runs a user's program.
 #pragma once
 #include <sys/types.h>
 

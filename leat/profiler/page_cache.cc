@@ -110,7 +110,8 @@ KeptPages::KeptPages(std::span<const std::filesystem::path> files,
     void* const mapped =
         ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.fd(), 0);
     if (mapped == MAP_FAILED) return;
-    // Not mlock(2), which the sanitizers replace by nothing.
+    // Avoids mlock(2): the sanitizers replace it by a function
+    // that does nothing.
     if (::mlock2(mapped, size, 0) != 0) {
       ::munmap(mapped, size);
       return;

@@ -65,7 +65,8 @@ Result<std::optional<double>> optional_seconds_in(const Json& record,
   return std::optional(value);
 }
 
-/// A time of the monotonic clock; its beginning where there is none.
+/// Reads a time of the monotonic clock; returns the clock's beginning if the
+/// record has no such time.
 Result<TimePoint> time_in(const Json& record, const char* name) {
   LEAT_TRY(const std::optional<double> seconds,
            optional_seconds_in(record, name));

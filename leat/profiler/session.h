@@ -94,8 +94,9 @@ struct TrainingTrials {
 std::uint32_t whole_turns(std::uint32_t steps,
                           std::optional<std::uint64_t> workers);
 
-/// Runs the training once to see what it does, then under every condition that
-/// it has, `repeats` times, in turns. Blocks.
+/// Runs the training once to see what it does. Then runs it `repeats`
+/// times under each condition that applies to it, alternating between
+/// conditions. Blocks.
 ///
 /// Errors: as run_trial
 Result<TrainingTrials> run_session(const SessionOptions& options,

@@ -25,21 +25,23 @@ class HeapTrim {
     std::function<void()> give_back;
   };
 
-  /// Not twice within this: it walks all that is free, the program's too, and
-  /// what was given back costs a page fault when it is used again.
+  /// The least time between two trims. A trim walks all that is free, the
+  /// program's memory too, and what it returned costs a page fault when
+  /// it is used again.
   static constexpr Nanoseconds kBetween = std::chrono::seconds(30);
-  /// Less than this is not worth it.
+  /// With less free memory than this, a trim is not worth its cost.
   static constexpr std::size_t kLeastFreeBytes = 64UL << 20;
 
   /// Trims the C library's heap.
   HeapTrim();
   explicit HeapTrim(Heap heap);
 
-  /// Gives back whole pages that are free. False: it is too early for that,
-  /// little is free, or the C library has no such call.
+  /// Returns free memory in whole pages to the system. Returns false if
+  /// the last trim is too recent, if little is free, or if the C library
+  /// has no such call.
   bool trim(TimePoint now);
 
-  /// The one of this process, whose heaps all loaders share.
+  /// The trim of this process, whose heaps all loaders share.
   static HeapTrim& of_process();
 
  private:

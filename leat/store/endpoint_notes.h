@@ -39,8 +39,8 @@ struct EndpointNotes {
   /// Linux resends the first packet of a connection after a second.
   static constexpr Nanoseconds kLate = std::chrono::milliseconds(900);
 
-  /// A reply of any kind has come: a failure from now on is an outage; a server
-  /// that has only failed may never have existed.
+  /// Notes that a reply of any kind has come. From now on a failure is an
+  /// outage, whereas a server that has only ever failed may not exist.
   void note_answer(TimePoint now) {
     has_answered_.store(true, std::memory_order_relaxed);
     known->note_answer(now);

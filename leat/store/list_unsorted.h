@@ -11,8 +11,8 @@
 
 namespace leat {
 
-/// As list_all(), but page after page: the range of keys cannot be divided
-/// where any page may hold any key.
+/// Like list_all(), but lists page after page: where any page may hold any key,
+/// the range of keys cannot be divided.
 ///
 /// Errors: as Store::list; kCancelled if `stop` fired
 ///   kCorrupt  a page brings nothing new, or keys outside `prefix`

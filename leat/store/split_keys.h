@@ -16,13 +16,15 @@ struct KeyRange {
   std::optional<std::string> upto;
 };
 
-/// At most `count` keys that lie strictly within `range`, in byte order, which
-/// cut it into parts of about equal size if the keys in it are like `seen`.
+/// Returns at most `count` keys that lie strictly within `range`, in
+/// byte order. They cut it into parts of about equal size if the keys in
+/// it are like `seen`.
 ///
-/// A guess: any part may turn out empty. Characters that vary in `seen` are
-/// taken to go on varying (digits through all digits, letters through all
-/// letters), and constant ones to stay so. Guesses are valid UTF-8 without
-/// control characters, since S3 takes no others, and begin with `prefix`.
+/// This is a guess: any part may turn out empty. It assumes that characters
+/// that vary in `seen` go on varying (digits through all digits, letters
+/// through all letters), and that constant ones stay constant. Guesses are
+/// valid UTF-8 without control characters, since S3 takes no others, and begin
+/// with `prefix`.
 ///
 /// Pure. REQUIRES: `seen` begin with `prefix`, as does what `range` holds.
 std::vector<std::string> guess_split_keys(

@@ -104,9 +104,10 @@ std::vector<double> normalised_rates(const NodeResources& node,
 bool is_better(Objective objective, std::span<const double> rates,
                std::span<const double> than);
 
-/// (better - worse) / worse of the sum; for fairness, the largest at any place
-/// in the lists, from the least up to the first that loses: if the least cannot
-/// gain, others may.
+/// How much `better` gains over `worse`, as a share of `worse`. For throughput,
+/// compares the sums. For fairness, returns the largest gain at any place of
+/// the lists, from the least rate up to the first that loses: if the least
+/// cannot gain, others may.
 double relative_gain(Objective objective, std::span<const double> better,
                      std::span<const double> worse);
 

@@ -226,7 +226,8 @@ void JobFit::learn_cap(const JobReport& report, const Grant& grant,
     --settling_;
     return;
   }
-  // By its own figures, so that one that changes is not behind what it was.
+  // Also compares the job with its own figures of now, so that a job that has
+  // changed does not count as behind its earlier speed.
   JobSpeed now;
   if (report.samples > 0 && report.training_seconds > 0) {
     now.compute_ceiling = report.samples / report.training_seconds;

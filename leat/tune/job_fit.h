@@ -74,7 +74,8 @@ class JobFit {
   /// The next report mixes two shares, so no cap is learned from it.
   void share_changed();
 
-  /// Training takes what was measured here or, if that is more, `ceiling`.
+  /// The speed that reports have shown. Training is as fast as it was here or,
+  /// if that is faster, as `ceiling`.
   JobSpeed speed(double ceiling = 0) const;
   /// In [0, 1]: rises with the number of reports, and falls with their distance
   /// from the prediction.

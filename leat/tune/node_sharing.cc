@@ -190,8 +190,8 @@ std::vector<Claim> NodeSharing::claims(
   return claims;
 }
 
-/// A job counts by how soon it could be done: its share is then free for those
-/// that have longer to go.
+/// Gives the more worth to a job the sooner it could end: its share is then
+/// free for jobs that have longer to go.
 void NodeSharing::prefer_short(const std::vector<SharingEntry*>& jobs,
                                std::vector<Claim>& claims) const {
   double least = kUnbounded;

@@ -122,7 +122,7 @@ RateProblem::Problem RateProblem::problem(const Amounts& cache,
     for (std::size_t r = 0; r < all.size(); ++r) {
       made.capacity[r] -= item.needs[r] * least;
     }
-    // The floor, unless the cache went elsewhere.
+    // With this cache and these threads the job cannot reach its floor.
     if (least < party.least * (1 - kRateSlack)) made.is_feasible = false;
     made.least.push_back(least);
     made.items.push_back(std::move(item));

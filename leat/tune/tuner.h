@@ -20,9 +20,10 @@ namespace leat {
 struct Settings {
   std::size_t threads = 1;
   std::size_t in_flight = 1;
-  /// Samples to ask for ahead at least; 0: as `in_flight` alone would have it.
+  /// The least number of samples to ask for ahead; 0: as many as
+  /// `in_flight` needs.
   std::uint64_t lookahead = 0;
-  /// See Observation::part_bytes; 0: as they are.
+  /// See Observation::part_bytes; 0: parts stay as they are.
   std::uint64_t part_bytes = 0;
 
   bool operator==(const Settings&) const = default;

@@ -18,11 +18,12 @@ constexpr double kRequestsMargin = 1.3;
 constexpr double kTrainingMargin = 1.1;
 // Looking ahead pays where training waits though nothing is full.
 constexpr double kWaitsForLookahead = 0.15;
-// The model has seen one point: no further from it at once.
+// The model has seen one point. A change takes at most this many
+// times its requests.
 constexpr double kLongestJump = 16;
-// So many bytes in flight fill most links. More of them may only take the link
-// from those that are needed first: no more before training has a first batch,
-// and then step by step.
+// This many bytes in flight fill most links. More of them may only take the
+// link from reads that are needed first. So there are no more before training
+// has its first batch, and then they rise step by step.
 constexpr double kFullLinkBytes = 128 << 20;
 constexpr double kLongestJumpBeyond = 2;
 constexpr double kProbe = 1.5;
@@ -32,7 +33,8 @@ constexpr double kProbe = 1.5;
 // get more of the cores.
 constexpr double kWholeCore = 0.8;
 
-// Parts, before reads of two lengths were seen: so many times shorter at once.
+// Before reads of two lengths were seen, a change makes parts at most this many
+// times shorter.
 constexpr double kMostCut = 4;
 // The share of the allowed requests. If more are in flight, shorter parts would
 // not be many more.
@@ -121,7 +123,8 @@ std::size_t Tuner::most_requests_next(const Observation& now,
   return up_to(std::floor(most), most_requests(now, rates));
 }
 
-/// Twice as far, as far as memory holds; no further than now if that is less.
+/// Twice the lookahead of now, or as much as memory holds. No change if that is
+/// not more than now.
 std::uint64_t Tuner::most_lookahead(const Observation& now,
                                     const StageRates& rates) const {
   const double bytes = rates.bytes_per_read * rates.reads_per_sample;
@@ -148,7 +151,8 @@ Settings Tuner::model_settings(const Observation& now,
   Settings found = wanted_;
   if (!speed) return found;
   if (const std::optional<double> thread = rates.per_thread()) {
-    // A hair less: two cores' worth is two threads, not three.
+    // Subtracts a little, so that two cores' worth is two
+    // threads and not three.
     found.threads = up_to(*speed / *thread - 0.1, threads);
   }
   if (const std::optional<double> request = rates.per_request()) {
@@ -162,16 +166,17 @@ std::optional<Tuner::Proposal> Tuner::propose_parts(
     const Observation& now, const StageRates& rates,
     Bottleneck bottleneck) const {
   const double read = rates.bytes_per_read;
-  // New parts wait behind the long ones that were sent, in the place of each of
-  // which there would be several: see kFullLinkBytes.
+  // New parts wait behind the long parts that were sent, and several new ones
+  // would replace each long one: see kFullLinkBytes.
   const bool is_too_early =
       now.batches == 0 && rates.mean_in_flight * read >= kFullLinkBytes / 2;
   if (now.part_bytes == 0 || read < 2 * kLeastPartBytes || is_too_early ||
       rates.wait_share < kLeastPartGain || rests(kPartsKnob, now.at_seconds)) {
     return std::nullopt;
   }
-  // All requests that may be are in flight: longer reads. Else what is planned
-  // ahead, or memory, bounds their bytes: shorter ones, and more of them.
+  // If all allowed requests are in flight, reads should be longer.
+  // Otherwise the lookahead, or memory, bounds their bytes: reads should be
+  // shorter and more.
   const bool is_full = bottleneck == Bottleneck::kRequests &&
                        now.in_flight >= now.most_in_flight;
   const auto requests = static_cast<double>(now.most_in_flight);

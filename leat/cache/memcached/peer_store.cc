@@ -79,7 +79,8 @@ void PeerStore::heard_from_peer(const FlightRef& flight, bool is_hit) {
 }
 
 void PeerStore::heard_from_store(const FlightRef& flight, Result<void> result) {
-  // Noted before `done`, after which the memory belongs to someone else.
+  // Copies the record before `done` runs: the memory then
+  // belongs to the caller.
   if (result) {
     peers_->insert(flight->key, flight->request.into, flight->placed);
   } else {

@@ -80,11 +80,12 @@ class PeerTier {
   PeerTier(const PeerTier&) = delete;
   PeerTier& operator=(const PeerTier&) = delete;
 
-  /// Fills `into` with the record and calls `done` with true, or with false:
-  /// `into` is then undefined. Returns immediately; `done` runs once, perhaps
-  /// before that, and must not block. `into` is the tier's until then.
-  /// `placed`, an index into PeerOptions::servers, is the server of a planned
-  /// record, instead of its key's: the same for all ranks.
+  /// Calls `done` with true once `into` holds the record, or with false, which
+  /// leaves `into` undefined. Returns immediately. `done` runs once, perhaps
+  /// before find() returns, and must not block; until then `into` belongs to
+  /// the tier. For a record that a plan has placed, `placed` replaces the
+  /// server that the key selects. It is an index into PeerOptions::servers, the
+  /// same on all ranks.
   void find(const RecordKey& key, std::span<std::byte> into,
             std::function<void(bool is_hit)> done,
             std::optional<std::size_t> placed = std::nullopt);

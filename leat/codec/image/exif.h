@@ -6,9 +6,9 @@
 
 namespace leat {
 
-/// The orientation that a block of EXIF (a TIFF header and its first directory)
-/// gives, 1 to 8. 1, which is upright, if there is none or the block is
-/// damaged: as everybody does, a picture is not refused for its EXIF.
+/// The orientation, 1 to 8, that a block of EXIF (a TIFF header and its first
+/// directory) gives. Returns 1, which is upright, if there is none or the block
+/// is damaged: like other decoders, we never refuse a picture for its EXIF.
 std::uint8_t exif_orientation(std::span<const std::byte> tiff);
 
 }  // namespace leat

@@ -44,8 +44,9 @@ bool is_frame(std::uint8_t marker) {
 /// Arithmetic coding can say "nothing here" in less than a bit.
 bool is_arithmetic(std::uint8_t frame) { return frame >= 0xc9; }
 
-/// Its coefficients stay in memory if they come in several scans: 2 bytes each,
-/// in whole blocks of 8 x 8 of whole units.
+/// The bytes of a frame's coefficients: 2 bytes each, in 8 x 8 blocks, for
+/// whole units of the picture. libjpeg keeps them in memory if the picture
+/// comes in several scans.
 std::uint64_t coefficient_bytes(std::string_view frame) {
   constexpr std::size_t kComponentsAt = 6;
   const std::size_t components = std::min<std::size_t>(

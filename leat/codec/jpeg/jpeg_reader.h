@@ -7,10 +7,12 @@
 
 namespace leat {
 
-/// Baseline and progressive; grey, YCbCr, RGB, CMYK and YCCK (both taken as
-/// Adobe writes them, inverted, and turned into RGB as Pillow does).
+/// Makes a reader for baseline and progressive JPEG in grey, YCbCr, RGB, CMYK
+/// or YCCK. It takes CMYK and YCCK as Adobe writes them, inverted, and turns
+/// them into RGB as Pillow does.
 ///
-/// A part of an image comes out as if cut from the whole, byte for byte.
+/// A part of an image is decoded to the same bytes as if it were cut
+/// from the whole image.
 std::unique_ptr<ImageReader> make_jpeg_reader();
 
 /// Which libjpeg-turbo it was built for: 2001005 is 2.1.5. Another one may

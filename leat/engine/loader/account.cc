@@ -12,10 +12,11 @@
 namespace leat {
 namespace {
 
-/// For shorter epochs a line each would be noise.
+/// An epoch shorter than this gets no line in the log: such
+/// lines would be noise.
 constexpr std::chrono::seconds kLongEpoch{1};
 
-// Bounded, for nobody may ever take them.
+// The number of waits is bounded, because nobody may ever take them.
 constexpr std::size_t kMostWaits = 1024;
 
 /// Whether a batch that came late for this reason would have come as late if it

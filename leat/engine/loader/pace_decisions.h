@@ -1,4 +1,4 @@
-// The pace of a store that throttles, as decisions.
+// Turns the pace of a store that throttles into tuning decisions.
 #pragma once
 #include <span>
 #include <vector>

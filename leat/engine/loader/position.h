@@ -16,7 +16,7 @@ namespace leat {
 struct Position {
   /// The iterator that may continue; earlier ones have ended.
   std::uint64_t iteration = 0;
-  /// begin() starts here, and state() saves it.
+  /// begin() starts at `at` in this epoch; state() saves both.
   std::uint64_t epoch = 0;
   std::uint64_t at = 0;  ///< Samples of the epoch delivered, over all ranks.
   /// Positions before it that were skipped: see LoaderState.

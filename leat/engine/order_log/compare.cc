@@ -12,12 +12,14 @@
 namespace leat {
 namespace {
 
-/// More samples are not held until steps of unequal size meet.
+/// Steps of unequal size are held until they end at one position, but no more
+/// samples than this.
 constexpr std::size_t kMostHeld = std::size_t{1} << 25;
-/// A difference names so many samples of each run.
+/// A difference names at most this many samples of each run.
 constexpr std::size_t kMostNamed = 5;
 
-/// A run, its once check, and the steps that are being compared.
+/// One of the two runs that are compared, read step by step. Checks that the
+/// run delivers each sample once.
 class Side {
  public:
   static Result<Side> open(const OrderRunFiles& files,
@@ -149,7 +151,8 @@ std::optional<std::string> difference_of_sets(const Chunk& chunk, const Side& a,
   return text;
 }
 
-/// The first row of equal steps in which equal ranks differ.
+/// Takes equal steps of both runs. Describes the first row in which a rank has
+/// another sample in `b` than in `a`; nullopt if there is none.
 std::optional<std::string> difference_of_rows(const OrderStep& in_a,
                                               const OrderStep& in_b,
                                               const Side& a, const Side& b) {
@@ -201,7 +204,7 @@ class ChunkReader {
   const std::optional<std::string>& finding() const { return finding_; }
 
  private:
-  /// Adds a step; false: there is none.
+  /// Adds the next step of `side`; false if it has none.
   Result<bool> extend(Side& side, std::vector<OrderStep>& steps) {
     LEAT_TRY(std::optional<OrderStep> step, side.next(stop_));
     if (side.fault() && !finding_) finding_ = side.fault();

@@ -269,7 +269,8 @@ void put(const OrderLogEnd& end, std::string& to) {
   put_varint(end.samples, to);
 }
 
-/// One that is missing, or of another type, is told by its name.
+/// Reads the fields of a head. Remembers the name of a field that is missing or
+/// of another type.
 class HeadFields {
  public:
   explicit HeadFields(const nlohmann::json& json) : json_(json) {}

@@ -59,7 +59,8 @@ class OrderRun {
   Result<std::optional<OrderEvent>> next();
 
   std::size_t logs() const { return stretches_.logs(); }
-  /// The world sizes of its stretches, in their order, each change once.
+  /// The world sizes of the stretches, in order; stretches in a row that have
+  /// the same size count as one.
   std::vector<std::uint32_t> world_sizes() const;
   /// Remarks for people. Complete at the end.
   const std::vector<std::string>& notes() const { return notes_; }

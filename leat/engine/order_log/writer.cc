@@ -17,7 +17,7 @@
 namespace leat {
 namespace {
 
-// A run that is resumed more often has another cause to look for.
+// If a run was resumed more often than this, something else is wrong with it.
 constexpr unsigned kMostFiles = 10'000;
 
 }  // namespace

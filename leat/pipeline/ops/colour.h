@@ -23,7 +23,8 @@ enum class ColourKind : std::uint8_t {
 };
 inline constexpr std::size_t kJitterKinds = 4;
 
-/// Whether a pixel changes by itself alone, and not by its picture.
+/// Whether the new value of a pixel depends on that pixel alone, and not on the
+/// rest of the picture.
 constexpr bool is_of_single_pixels(ColourKind kind) {
   return kind != ColourKind::kContrast && kind != ColourKind::kAutoContrast &&
          kind != ColourKind::kEqualize && kind != ColourKind::kSharpness;

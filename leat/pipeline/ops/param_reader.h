@@ -216,7 +216,8 @@ class ParamReader {
     const nlohmann::json value = value_of(name);
     if (const double reach = number_in(value); reach >= 0) {
       const std::array<double, 2> bounds = {centre - reach, centre + reach};
-      // As torchvision: a factor cannot go below 0, a hue must not.
+      // As in torchvision, a factor is clamped at 0, but a hue out of
+      // range is an error.
       if (centre > 0 && bounds[1] <= high) {
         return {std::max(bounds[0], low), bounds[1]};
       }

@@ -15,7 +15,8 @@
 
 namespace leat {
 
-/// Bytes that grow when more are asked for; their content is lost.
+/// A buffer that grows when more bytes are asked for, and then
+/// loses its content.
 class ReusedBytes {
  public:
   std::uint8_t* at_least(std::size_t size_bytes) {

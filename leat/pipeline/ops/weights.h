@@ -27,13 +27,13 @@ inline constexpr int kWeightBits = 22;
 inline constexpr int kLowBits = 11;
 inline constexpr std::size_t kTapsPerQuad = 4;
 
-/// Four weights that follow one another.
+/// Four consecutive weights, each split into two halves.
 struct WeightQuad {
   std::int16_t high[kTapsPerQuad] = {};
   std::int16_t low[kTapsPerQuad] = {};
 };
 
-/// One weight, whole.
+/// Joins the halves of one weight.
 inline std::int32_t weight_at(const WeightQuad* quads, std::uint32_t tap) {
   const WeightQuad& quad = quads[tap / kTapsPerQuad];
   return quad.high[tap % kTapsPerQuad] * (1 << kLowBits) +

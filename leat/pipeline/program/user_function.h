@@ -39,7 +39,8 @@ class UserFunction {
   virtual Result<Value> call(const FunctionInput& input,
                              const SampleRandom& random) const = 0;
 
-  /// As call(), with one value of each of several fields; returns as many.
+  /// Like call(), but takes one value of each of several fields
+  /// and returns as many.
   virtual Result<std::vector<Value>> call_joint(
       std::span<const FunctionInput> inputs, const SampleRandom& random) const;
 

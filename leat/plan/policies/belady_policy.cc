@@ -1,12 +1,15 @@
 // Belady's rule with bypass, over all the future or over a window of it.
 //
-// Sizes may differ: samples used later than the new one are dropped, furthest
-// first, until it fits; if they are not enough, it is refused and nothing is
-// dropped. (With equal sizes that is optimal; with others, the usual greedy.)
+// Sizes may differ. To make room for a new sample, the policy drops
+// samples that are used later than it, the furthest first. If dropping all
+// of those would not make enough room, the policy refuses the new sample
+// and drops nothing. (That is optimal if sizes are equal, and otherwise
+// the usual greedy rule.)
 //
-// A max-heap by next use, 4-ary so that a descent touches half as many cache
-// lines as a binary one. Each held sample knows its place in it, so a use moves
-// its entry instead of leaving a stale one behind.
+// The held samples are in a max-heap by next use. It is 4-ary, so that a
+// descent touches half as many cache lines as in a binary heap. Each held
+// sample knows its place in the heap, so a use moves its entry instead of
+// leaving a stale one behind.
 
 #include <algorithm>
 #include <utility>

@@ -30,8 +30,10 @@ struct RefreshTimes {
   Nanoseconds unusable_before;
 };
 
-/// For credentials that have `lifetime` left: five minutes and ten seconds, or
-/// a quarter and an eighth of the lifetime where that is less.
+/// For credentials that have `lifetime` left. They are renewed five minutes
+/// before their end, or a quarter of `lifetime` before if that is less. They
+/// are unusable from ten seconds before their end, or an eighth of `lifetime`
+/// if that is less.
 RefreshTimes refresh_times(Nanoseconds lifetime);
 
 }  // namespace leat

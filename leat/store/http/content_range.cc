@@ -77,7 +77,8 @@ Result<void> check_range(const HttpReply& reply, std::uint64_t offset,
     return unavailable("HTTP {} with the range '{}', not the one asked for",
                        reply.status, shown_text(value));
   }
-  // The body has filled the buffer, so the whole object has that size.
+  // With status 200, the body has filled the buffer, so the whole
+  // object has that size.
   if (reply.status == 206 || (reply.status == 200 && offset == 0)) return {};
   return invalid(
       "HTTP {} for a range: the server ignores ranges; put the data on one "

@@ -115,7 +115,8 @@ void CurlTransfer::set_constant_options(const TransferSettings& settings) {
   if (!settings.ca_bundle.empty()) {
     curl_easy_setopt(easy_, CURLOPT_CAINFO, settings.ca_bundle.c_str());
   }
-  // Otherwise libcurl asks the environment again for every request.
+  // Without this, libcurl would look for a proxy in the
+  // environment at each request.
   if (!settings.uses_proxy) curl_easy_setopt(easy_, CURLOPT_PROXY, "");
   curl_easy_setopt(easy_, CURLOPT_HEADERFUNCTION, &CurlTransfer::on_header);
   curl_easy_setopt(easy_, CURLOPT_HEADERDATA, this);

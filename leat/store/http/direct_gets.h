@@ -74,7 +74,8 @@ class DirectGets {
   void settle(DirectConnection& connection,
               std::optional<DirectConnection::Verdict> verdict);
   void note(const DirectConnection::Verdict& verdict);
-  /// True if it leads to an address on the bench, and its host has others.
+  /// True if the connection leads to an address on the bench although its host
+  /// has addresses that are not.
   bool has_better(const Transfer& transfer,
                   const DirectConnection& connection) const;
   /// The most recently used; null if there is none.

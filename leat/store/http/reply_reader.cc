@@ -106,7 +106,7 @@ auto ReplyReader::begin_body(std::string_view& bytes) -> Step {
   if (!length || parser_->is_done()) return Step::kMore;
   if (!sink_->may_hold(*length)) return Step::kRefused;
   if (!sink_->goes_into_place()) return Step::kMore;
-  // From here on the parser is out of the way.
+  // The rest of the body bypasses the parser.
   const std::string_view here = bytes.substr(0, *length);
   sink_->hear_body(here);
   bytes.remove_prefix(here.size());

@@ -31,9 +31,9 @@ class ReplyReader {
 
   /// The place for the next bytes. If empty, put them anywhere and call take().
   std::span<std::byte> place() const;
-  /// This many bytes were put at the front of place().
+  /// Call this after putting that many bytes at the front of place().
   Step placed(std::size_t bytes);
-  /// The next bytes, while place() is empty.
+  /// Takes the next bytes while place() is empty.
   Step take(std::string_view bytes);
   /// The server has closed the connection in good order.
   Step end();

@@ -40,14 +40,14 @@ class ReplySink {
   /// says how; the connection has unread bytes.
   bool hear_body(std::string_view bytes);
 
-  /// True if the body belongs into HttpRequest::into.
+  /// True if the body goes into HttpRequest::into.
   bool goes_into_place() const;
   /// The part of the place that is not filled yet.
   std::span<std::byte> place() const;
-  /// As hear_body(), for bytes that are already at the front of place().
+  /// Like hear_body(), for bytes that are already at the front of place().
   /// REQUIRES: at most place().size() of them.
   void placed(std::size_t bytes) { received_bytes_ += bytes; }
-  /// As hear_body(): false if a body of this length is not allowed.
+  /// False, as from hear_body(), if a body of this length is not allowed.
   bool may_hold(std::size_t body_bytes);
 
   /// The reply, once its body has ended properly.

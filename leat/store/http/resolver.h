@@ -55,9 +55,10 @@ class Resolver {
   using Done = std::function<void(Result<HostAnswerRef>)>;
 
   static constexpr std::chrono::seconds kKeep{30};
-  /// A failed name is asked for again after this long, not for every request.
+  /// After a failed lookup, the system is not asked for the name
+  /// again before this.
   static constexpr std::chrono::seconds kKeepFailure{1};
-  /// Old addresses in the place of a failure are fresh for this long.
+  /// If a lookup fails, the addresses known before it are fresh for this long.
   static constexpr std::chrono::seconds kKeepStale{5};
 
   explicit Resolver(Ask ask = ask_system_for_host);

@@ -42,7 +42,7 @@ class Stream {
   static Result<Stream> open(const HostAddress& address, std::uint16_t port);
 
   int fd() const { return socket_.get(); }
-  /// Call when writable: did it connect?
+  /// Tells whether it has connected. Call this once the socket is writable.
   Result<void> connected() const;
 
   /// Uses TLS from here on; call handshake() until it is done.

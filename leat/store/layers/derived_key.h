@@ -49,7 +49,7 @@ struct DerivedKey {
   static Result<std::optional<DerivedKey>> parse(std::string_view key);
 };
 
-/// Whether parse() would take it for such a name.
+/// Whether parse() would take `key` for the name of a made object.
 bool is_derived_key(std::string_view key);
 
 }  // namespace leat

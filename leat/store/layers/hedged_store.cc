@@ -16,21 +16,24 @@ namespace {
 constexpr Nanoseconds kBetweenLooks = std::chrono::milliseconds(10);
 constexpr std::size_t kMostHedgedBytes = 1 << 20;
 
-// The duplicates that a read allows. Some are saved up for a bad moment.
+// Each read adds this much to the number of duplicates that may be sent. Up to
+// kMostSavedReads are saved up for a bad moment.
 constexpr double kAllowed = 0.02;
 constexpr double kMostSavedReads = 16;
 
-// Reads that nobody waits for yet leave so many to those that are waited for.
+// Reads that nobody waits for yet leave this many to those that are waited for.
 constexpr double kLeftByOthers = kMostSavedReads / 2;
-// One after the other, of one read.
+// The most duplicates of one read, one after the other.
 constexpr int kMostSeconds = 2;
 
-// A read is late past the greater of these. On a good day, when times are
-// log-normal with a sigma of 0.5, that is one of 350, or of 160 if it is waited
-// for.
+// A read is late once it has taken longer than both limits: this many times the
+// median, and kTimesNineOfTen times the time within which nine of ten reads
+// end. On a good day, when times are log-normal with a sigma of 0.5, one read
+// of 350 is late, or one of 160 if somebody waits for it.
 constexpr double kTimesMedian = 4;
 constexpr double kTimesMedianAwaited = 3.5;
-// One of 20, but these are few: the first reads, and duplicates.
+// One of 20 would be late by this. Only a few reads are judged by it: the first
+// ones, and duplicates.
 constexpr double kTimesMedianSoonest = 2.25;
 constexpr std::size_t kFirstReads = 256;
 constexpr double kTimesNineOfTen = 1.5;

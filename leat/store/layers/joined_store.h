@@ -10,8 +10,8 @@
 namespace leat {
 
 /// The object `3/a.jpg` is the fourth store's `a.jpg`, below that store's
-/// prefix. Only reads and stats: the joined stores are listed and written
-/// separately.
+/// prefix. The joined store offers reads and stats only: its parts are listed
+/// and written separately.
 ///
 /// Threads: any. Lifetime: see Store.
 class JoinedStore final : public Store {

@@ -48,8 +48,8 @@ class RetryJudgement {
   /// asks for none.
   TimePoint asked_wait(const Error& error, const Trouble& trouble,
                        TimePoint now) const;
-  /// Counts a failure. When to try again: after `from`, `now` being when it
-  /// failed. So many operations, with this one, are under way.
+  /// Counts a failure at `now`, and returns the time to try again, which is
+  /// after `from`. `others` operations are under way, this one included.
   TimePoint next_try(std::uint32_t attempts_made, std::size_t others,
                      TimePoint now, TimePoint from);
   /// The error, with what was tried and what may help.

@@ -75,7 +75,7 @@ class FeatureFormat {
   }
 
   std::uint64_t most_bytes(std::uint64_t encoded_bytes) const {
-    // A small whole number is one byte.
+    // A number takes at least one byte of the feature, as small whole ones do.
     return encoded_bytes * size_bytes_of(dtype_.value_or(DType::kInt64));
   }
 

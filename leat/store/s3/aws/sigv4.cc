@@ -26,8 +26,8 @@ std::optional<int> take_number(std::string_view text) {
   return value;
 }
 
-/// Appends a header's value without blanks around it and with one where there
-/// were several.
+/// Appends a header's value without the blanks around it, and with one space
+/// for each run of blanks within it.
 void append_trimmed(std::string& out, std::string_view value) {
   const std::size_t begin = out.size();
   bool owes_blank = false;
