@@ -15,8 +15,8 @@ struct CodePoint {
   std::size_t bytes = 1;
 };
 
-/// The code point that `text` begins with; nullopt if it is none: malformed,
-/// longer than need be, a surrogate, past U+10FFFF.
+/// The code point that `text` begins with; nullopt if it is malformed, longer
+/// than need be, a surrogate, or past U+10FFFF.
 std::optional<CodePoint> first_of(std::string_view text) {
   const auto at = [text](std::size_t i) {
     return static_cast<unsigned char>(text[i]);

@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 
 constexpr int kFormat = 1;
 
-/// Null where there is no such member, or `object` is none.
+/// Null if there is no such member, or if `object` is not an object.
 const Json& member(const Json& object, const char* name) {
   static const Json nothing;
   if (!object.is_object()) return nothing;

@@ -73,9 +73,9 @@ constexpr std::uint64_t power_of_x(unsigned exponent) {
   return p;
 }
 
-/// Factors that bring 16 bytes forward by so many bits. Their first eight bytes
-/// are the higher powers; a product of two words read backwards is one bit
-/// short.
+/// Factors that bring 16 bytes forward by a number of bits. Their first
+/// eight bytes are the higher powers; a product of two words read backwards
+/// is one bit short.
 struct Forward {
   std::uint64_t first;
   std::uint64_t last;

@@ -7,7 +7,8 @@
 
 namespace leat {
 
-/// Blocks for so long. False, and at once, if the stop comes first.
+/// Blocks for that time. Returns false, and immediately, if the
+/// stop comes first.
 inline bool pause_for(Nanoseconds how_long, const std::stop_token& stop) {
   Mutex mutex;
   CondVar stopped;

@@ -9,8 +9,8 @@
 
 namespace leat {
 
-/// The number that all of `text` is; nullopt if it is none, or too large for T.
-/// A whole number has digits of `base`, and a sign only if T has one.
+/// Parses all of `text` as a number; nullopt if it is not one, or is too large
+/// for T. A whole number has digits of `base`, and a sign only if T has one.
 template <class T>
 std::optional<T> number_from(std::string_view text, int base = 10) {
   T number{};

@@ -32,7 +32,7 @@ class BucketServer {
 };
 
 /// Errors:
-///   kNotFound, kInvalidArgument  the folder is none; as open_http_server()
+///   kNotFound, kInvalidArgument  it is not a folder; as open_http_server()
 ///   kUnavailable                 as open_http_server()
 Result<std::unique_ptr<BucketServer>> open_bucket_server(BucketOptions options);
 

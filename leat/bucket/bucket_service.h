@@ -24,7 +24,7 @@ struct Behaviour {
   std::vector<FaultRate> faults;
   std::vector<FaultLine> fault_script;
   std::uint64_t seed = 0;
-  /// GETs beyond so many a second get SlowDown; 0: none do.
+  /// The most GETs a second; further ones get SlowDown. 0: no limit.
   std::uint64_t most_gets_per_second = 0;
   /// The wait that each 429 and 503 asks for (Retry-After); 0: they ask for
   /// none.

@@ -23,7 +23,7 @@ struct Fault {
     kStall,     ///< "stall": half the body, then silence.
     kSlow,      ///< "slow:2s": the first byte comes this much later.
     kTrickle,   ///< "trickle": a byte a second.
-    kFlip,      ///< "flip": one bit of the body is another.
+    kFlip,      ///< "flip": one bit of the body is wrong.
   };
   Kind kind = Kind::kNone;
   int status = 0;

@@ -8,8 +8,8 @@
 
 namespace leat {
 
-/// Admits so many a second; a tenth of a second's worth may come at once.
-/// Pure but for its memory. Threads: any.
+/// Admits a number of requests a second. A tenth of a second's worth may come
+/// at once. Pure but for its memory. Threads: any.
 class RequestLimit {
  public:
   /// 0: no limit.

@@ -27,7 +27,7 @@ class CacheDecisions {
   /// The fastest tier that holds it, or will.
   std::optional<std::size_t> level_of(const RecordKey& key) const;
   bool holds(std::size_t level, const RecordKey& key) const;
-  /// As level_of(), but only for the tiers from `level` down.
+  /// Like level_of(), but only for the tiers from `level` down.
   std::optional<std::size_t> level_from(std::size_t level,
                                         const RecordKey& key) const;
 

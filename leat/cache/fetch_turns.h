@@ -57,7 +57,7 @@ class FetchTurns {
 
   /// Announces a new file to the others.
   void announce() { claims_->announce(); }
-  /// As SharedTiers::see_others, for announcements since the last call.
+  /// Like SharedTiers::see_others, for the announcements since the last call.
   void see_others();
 
   /// The number of keys claimed here.

@@ -9,7 +9,7 @@ namespace {
 /// The number of times a writer asks for more while it fills its share.
 constexpr std::uint64_t kLeasesOfAShare = 32;
 
-/// Another writer, seen by its segments.
+/// Another writer, as its segments show it.
 struct Writer {
   std::uint64_t leased_bytes = 0;
   std::uint64_t bytes = 0;
@@ -24,7 +24,8 @@ std::map<std::uint64_t, Writer> others_in(const RecordMap& records) {
     // A segment that was taken over has a new owner.
     const SegmentHeader header = held->segment.header_now();
     Writer& writer = others[header.owner];
-    // The lock of a segment that another rank is just inspecting tells nothing.
+    // While another rank inspects a segment, its lock does not show whether the
+    // owner is gone.
     writer.is_gone = writer.is_gone || held->left_of == header.owner;
     writer.leased_bytes = std::max(writer.leased_bytes, header.leased_bytes);
     // Counts the cost of the writer's live records, as we count that of ours.

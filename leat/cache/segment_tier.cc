@@ -231,7 +231,7 @@ void SegmentTier::set_share(std::optional<std::uint64_t> bytes) {
   return_lease();
 }
 
-/// Takes room for so much more, one at a time.
+/// Takes room for `bytes` more; one writer at a time does.
 bool SegmentTier::lease(std::uint64_t bytes) {
   const std::optional<OwnedFd> lock = files_->lock_leases();
   if (!lock) {

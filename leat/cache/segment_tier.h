@@ -130,9 +130,9 @@ class SegmentTier {
   TierHealth writing_health_;
   RecordMap records_;
 
-  /// Held to change files or the list of segments: one at a time, for as long
-  /// as the I/O takes. Not needed for those methods of the three that any
-  /// thread may call.
+  /// A thread holds it while it changes files or the list of segments, for as
+  /// long as the I/O takes. The methods of the next three members that any
+  /// thread may call do not need it.
   Mutex writing_;
   LimitShare share_;
   SegmentWriter writer_;

@@ -50,8 +50,8 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-/// Not getrusage()'s, which begins with the memory of the parent when it
-/// forked.
+/// Does not use getrusage(), whose peak begins with the memory that the parent
+/// had when it forked.
 std::uint64_t peak_rss_bytes() {
   std::ifstream status("/proc/self/status");
   std::string word;

@@ -10,8 +10,8 @@
 namespace leat {
 namespace {
 
-/// All of the data on a disk of each node, read from there in all epochs. An
-/// epoch over the bucket says how many GETs fetch so many bytes.
+/// All of the data is on a disk of each node, and is read from there in all
+/// epochs. An epoch over the bucket tells how many GETs fetch `total_bytes`.
 Way copy_way(const Way& bucket, double total_bytes,
              const SweepOptions& options) {
   const WayPart& epoch = bucket.epochs.front();

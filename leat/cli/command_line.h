@@ -20,7 +20,7 @@ enum class ExitCode : int {
 ///
 /// The text that the user asked for (`--help`, `--version`; without words, the
 /// list of commands) goes to `context.out`; a failure goes to `context.err` as
-/// one line `leat: …`. A command whose reader has gone ends without a word.
+/// one line `leat: …`. A command whose reader has gone ends silently.
 ExitCode run_command_line(std::vector<std::string> words,
                           std::span<const CommandGroup> groups,
                           CommandContext& context);

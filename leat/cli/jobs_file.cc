@@ -113,7 +113,7 @@ Result<std::vector<std::string>> read_buckets(const toml::array* tables,
   return names;
 }
 
-/// When each of so many comes, in ascending order.
+/// Draws the times at which `count` jobs come, in ascending order.
 std::vector<double> arrivals(std::size_t shape, double over, std::size_t count,
                              std::mt19937_64& random) {
   std::uniform_real_distribution<double> part_of(0, 1);

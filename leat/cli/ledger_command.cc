@@ -27,7 +27,8 @@ struct AppendixFlags {
   bool is_json = false;
 };
 
-/// The CO2 of a run whose energy is told, in the grid that the flags name.
+/// Adds the CO2 of a run to a ledger that has its energy. The
+/// flags name the grid.
 void emit(const Carbon& carbon, Json& ledger) {
   if (carbon.region.empty() || !ledger.contains("kwh")) return;
   const auto told = [&](const char* key) {

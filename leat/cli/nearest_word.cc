@@ -7,7 +7,7 @@
 namespace leat {
 namespace {
 
-constexpr std::size_t kMostLetters = 64;  // No word of ours is near so many.
+constexpr std::size_t kMostLetters = 64;  // No word of ours is so long.
 
 std::size_t slips(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> least(

@@ -16,10 +16,10 @@ CLI::Validator count_between(std::uint64_t least, std::uint64_t most);
 /// A finite number within a range; with `is_positive`, above 0.
 CLI::Validator amount_up_to(double most, bool is_positive = false);
 
-/// As parse_bytes() has it: "64MiB".
+/// Accepts what parse_bytes() does: "64MiB".
 CLI::Validator size_in_bytes();
 
-/// As parse_duration() has it: "55ms".
+/// Accepts what parse_duration() does: "55ms".
 CLI::Validator duration_in_units();
 
 inline constexpr std::uint64_t kMostEpochs = 1000000;

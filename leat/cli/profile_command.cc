@@ -166,7 +166,7 @@ ProfileSettings settings_of(const ProfileFlags& flags,
           .cores = effective_limits().cpus};
 }
 
-/// Energy of so many seconds, at the mean of the powers that runs drew.
+/// The energy of `seconds` at the mean of the powers that runs drew.
 std::optional<double> joules_in(double seconds,
                                 const std::vector<double>& watts) {
   if (watts.empty()) return std::nullopt;
@@ -182,7 +182,7 @@ std::string served_by(const Env& env) {
   return "";
 }
 
-/// The ledger of so many steps of all ranks, cold, as they were measured.
+/// The ledger of kSteps cold steps of all ranks, as they were measured.
 Json ledger_of(const MeasuredStep& step, const Json& report,
                const TrainingTrials& trials, const Pricing& pricing) {
   constexpr double kSteps = 1000;

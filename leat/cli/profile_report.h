@@ -58,10 +58,11 @@ Result<MeasuredStep> measured_step(const nlohmann::ordered_json& report);
 /// Curves and removals, under the keys "curves" and "removals".
 nlohmann::ordered_json what_if_json(const StepModel& model);
 
-/// A step with several things otherwise at once, each "NAME=NUMBER" of a knob.
+/// Predicts a step with several knobs turned at once, each given as
+/// "NAME=NUMBER".
 ///
 /// Errors:
-///   kInvalidArgument  it is not that, or as `turn` says
+///   kInvalidArgument  an entry is not of that form, or as `turn` says
 Result<nlohmann::ordered_json> asked_json(const StepModel& model,
                                           std::span<const std::string> asked);
 

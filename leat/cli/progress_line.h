@@ -14,7 +14,7 @@
 
 namespace leat {
 
-/// So much of something is done.
+/// The part of a task that is done.
 struct Progress {
   std::string_view what;  ///< "epoch 1 of 2"
   double done = 0;

@@ -34,7 +34,7 @@ const Json* find(const Json& report, std::initializer_list<const char*> path) {
   return at->is_null() ? nullptr : at;
 }
 
-/// Reads numbers of at least 0 and remembers the first that is none.
+/// Reads numbers of at least 0 and remembers the first that is not one.
 class Numbers {
  public:
   explicit Numbers(const Json& report) : report_(report) {}
@@ -83,7 +83,7 @@ Json step_json(const PredictedStep& step) {
           {"fetch", step.fetch}};
 }
 
-/// Below it, a change is told as a share.
+/// A change by a smaller factor is printed as a percentage.
 constexpr double kLeastFactor = 1.1;
 
 /// Rounded up, so never less than needed.

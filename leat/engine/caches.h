@@ -60,7 +60,7 @@ struct CacheGround {
 /// Fills in what `options` leave open: the disk's limit and, with `is_auto`,
 /// both tiers, from a quarter of the free memory and half of the free disk, but
 /// not more than the data needs. Leaves out a disk tier whose folder others can
-/// write, which is said once. Reads a few files; blocks.
+/// write to, and logs that once. Reads a few files; blocks.
 ///
 /// Errors:
 ///   kInvalidArgument  no tier and no peer at all, a limit without a folder or

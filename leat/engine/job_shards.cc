@@ -15,8 +15,9 @@ namespace {
 /// A rank says that its training waits only after a moment: then others read
 /// headers alone, and the bytes once more.
 constexpr Nanoseconds kAskAfter = std::chrono::seconds(1);
-/// So far ahead of a shard that no other rank tells, others are looked for: of
-/// each, one header comes after the other.
+/// A shard that no other rank tells is scanned together with those of the next,
+/// up to this many, that no rank tells either: the headers of one shard can
+/// only be read one after the other.
 constexpr std::size_t kLeftAhead = 16;
 
 }  // namespace

@@ -20,7 +20,7 @@ struct StreamPart {
   /// The number of samples that precede the part in the dataset.
   std::uint64_t first_sample = 0;
   std::uint64_t first_block = 0;
-  std::uint64_t first_shard = 0;  ///< The same of shards.
+  std::uint64_t first_shard = 0;  ///< The number of shards before it.
   /// The end of its samples whose place in the order is known.
   std::uint64_t end = 0;
   /// It reaches the end of the dataset, and of the epoch.

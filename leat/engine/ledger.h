@@ -72,7 +72,7 @@ struct LedgerEnergy {
 
 /// Measured where the counts have joules of processors; otherwise modelled from
 /// this process' seconds of a core, and from the machine's memory if its power
-/// is told. RAPL's packages count no memory, so that is added to both.
+/// is given. RAPL's packages count no memory, so that is added to both.
 LedgerEnergy energy_of(const LedgerCounts& counts, const PowerModel& power);
 
 /// Begins to count the time of a run.

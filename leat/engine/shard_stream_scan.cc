@@ -23,7 +23,7 @@
 namespace leat {
 namespace {
 
-/// The time between two looks at what another process has found.
+/// The time between two looks at the findings of another process.
 constexpr std::chrono::milliseconds kPace{20};
 
 /// On taking over from another process. Errors: kUnavailable if shards changed
@@ -37,7 +37,7 @@ Result<void> check_listing(Store& store, const std::string& prefix,
       "the shards changed while they were being indexed; start again");
 }
 
-/// Scans a shard in what is read ahead of it.
+/// Scans a shard through `ahead`, which reads ahead of the scan.
 Result<ScannedShard> scan_ahead(ReadAheadStore& ahead,
                                 const std::string& prefix,
                                 const ShardToScan& to_scan, std::size_t shard,

@@ -45,7 +45,8 @@ Result<Buffer> build_objects(std::span<const ObjectInfo> objects,
   return std::move(writer).finish();
 }
 
-/// So many are asked for one by one; for more, the whole place is listed.
+/// Up to this many objects are asked for one by one. For more, the
+/// whole place is listed.
 constexpr std::size_t kMostAskedFor = 1000;
 
 Result<std::vector<ObjectInfo>> ask_for(

@@ -23,7 +23,7 @@
 namespace leat {
 namespace {
 
-/// A listing of so many pages is looked at whole.
+/// A listing of up to this many pages is read to its end.
 constexpr std::size_t kMostPages = 5;
 /// The number of keys in a page of a bucket's listing.
 constexpr std::uint64_t kKeysAPage = 1000;

@@ -65,7 +65,7 @@ std::string describe(const CatalogueChange& change, std::string_view url,
 std::string age_for_people(std::chrono::sys_seconds listed_at,
                            std::chrono::sys_seconds now);
 
-/// So few objects that are named are asked for one by one; for more, a place is
+/// Up to this many named objects are asked for one by one; for more, a place is
 /// listed, if it can be.
 inline constexpr std::size_t kMostAskedFor = 16;
 

@@ -22,8 +22,8 @@ std::vector<Text> cut(std::string_view text) {
   }
 }
 
-/// The end of the set that begins at `open`; npos if it is none: a bracket
-/// that nobody closes stands for itself. `last` is the last that closes one.
+/// The end of the set that begins at `open`; npos if there is no set: a bracket
+/// that nothing closes stands for itself. `last` is the last closing bracket.
 std::size_t end_of_set(std::string_view pattern, std::size_t open,
                        std::size_t last) {
   if (last == std::string_view::npos || open > last) {

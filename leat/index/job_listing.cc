@@ -43,7 +43,7 @@ bool is_kept(const PostedCatalogue& posted, const std::string& path) {
 }
 
 void set_written_at(const std::string& path, std::chrono::sys_seconds time) {
-  std::error_code ignored;  // Its age is told wrong then.
+  std::error_code ignored;  // Its age is then wrong.
   std::filesystem::last_write_time(
       path, std::chrono::file_clock::from_sys(time), ignored);
 }

@@ -28,7 +28,7 @@ std::string name_of_process(std::uint32_t rank) {
   return fmt::format("{} {:08x}{:08x}", rank, random(), random());
 }
 
-/// So many ranks may look as often as one does.
+/// Up to this many ranks, each looks as often as a single one does.
 constexpr std::uint32_t kRanksALook = 64;
 
 std::optional<std::uint64_t> number_of(std::string_view text) {

@@ -13,8 +13,8 @@
 namespace leat {
 namespace {
 
-/// So many objects are asked for at once, so that their names and answers take
-/// little memory however many there are.
+/// At most this many objects are asked for at once. So their names and answers
+/// take little memory, however many objects there are.
 constexpr std::size_t kAskedAtOnce = std::size_t{1} << 16;
 
 template <class Vector>

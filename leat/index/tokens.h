@@ -22,8 +22,9 @@ struct TokenWindows {
   std::uint32_t item_bytes = 2;
   std::uint64_t seq_len = 0;  ///< Tokens a window.
   std::uint64_t stride = 0;   ///< Tokens from a window to the next; never 0.
-  /// The token that ends a document: windows then begin and end with documents,
-  /// and a document's last one may be shorter. Not of floats.
+  /// The token that ends a document: windows then begin and end with
+  /// documents, and a document's last one may be shorter. Tokens that are
+  /// floats have none.
   std::optional<std::uint64_t> eos = std::nullopt;
 };
 
@@ -47,7 +48,7 @@ Selection selection_of_tokens(Selection selection);
 ///   kInvalidArgument  a `.bin` of no whole number of tokens, a `.npy` of
 ///                     another type or of more than one dimension
 ///   kNotFound         no such file, or no window in any
-///   kCorrupt          a `.npy` that is none; or any of Store's
+///   kCorrupt          a damaged `.npy`; or any of Store's
 Result<BuiltCatalogue> build_token_windows(Store& store,
                                            std::string_view prefix,
                                            const TokenWindows& windows,

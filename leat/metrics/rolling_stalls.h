@@ -26,7 +26,8 @@ class RollingStalls {
 
   explicit RollingStalls(TimePoint now) : begun_(now) {}
 
-  /// A wait that ended now, for so many samples. Times do not go back.
+  /// Adds a wait for `samples` samples that has ended now.
+  /// Times do not go back.
   void add(TimePoint now, const StallTimes& times, std::uint64_t samples);
 
   /// The totals of the last kSeconds seconds, the current one included. A wait

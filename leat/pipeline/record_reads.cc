@@ -8,9 +8,11 @@
 namespace leat {
 namespace {
 
-/// A record that is to be made may take so many times its bytes.
+/// A record that is to be made may take this many times the bytes
+/// that it is made from.
 constexpr std::uint64_t kUsualGrowth = 32;
-/// Times the longest so far, that the next one is thought to have at most.
+/// The next record is taken to have at most this many times the bytes of the
+/// longest so far.
 constexpr std::uint64_t kMostMore = 4;
 
 /// For a record whose length the header will say, once it is there.

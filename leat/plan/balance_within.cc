@@ -149,8 +149,8 @@ class Descent {
     }
     if (heavy_size > items_.capacity || light_size > items_.capacity) return;
     const double larger = std::max(heavy.cost - moved, light.cost + moved);
-    // A gain that rounding could make is none, or two groups would exchange
-    // alike items for ever.
+    // A gain so small that rounding could make it does not count. Otherwise two
+    // groups would exchange like items for ever.
     if (larger >= heavy.cost * (1 - 1e-9)) return;
     if (best && best->larger <= larger) return;
     best = {.larger = larger, .given = given, .taken = taken};

@@ -13,7 +13,8 @@
 namespace leat {
 namespace {
 
-/// A crossing past so many epochs is none that anybody trains for.
+/// Nobody trains for as many epochs as this, so a later
+/// crossing does not count.
 constexpr double kMostCrossing = 1e9;
 
 void add(WayUse& use, const WayPart& part, double times, double nodes) {

@@ -29,7 +29,7 @@ struct Way {
   /// Before the first epoch; the nodes wait for all of it.
   WayPart copy = {};
   double lists = 0;
-  /// The epochs in turn. Those past the last are as the last. Not empty.
+  /// The epochs, in order; at least one. Later epochs are like the last.
   std::vector<WayPart> epochs = {};
   /// Rented for the whole run, on all nodes together.
   double memory_bytes = 0;
@@ -60,7 +60,8 @@ WayUse use_of(const Way& way, std::uint64_t epochs, std::uint32_t nodes);
 WayCost cost_of(const WayUse& use, const Prices& prices,
                 const Billing& billing);
 
-/// From so many epochs on, until the next one, a way is the cheapest.
+/// From this number of epochs on, until that of the next entry, this
+/// way is the cheapest.
 struct CheapestFrom {
   std::uint64_t epochs = 1;
   std::size_t way = 0;  ///< Its index.

@@ -108,7 +108,7 @@ std::span<const std::string_view> cache_policy_names();
 /// each held sample.
 ///
 /// Errors:
-///   kInvalidArgument  a name that is none, a window that is missing or is not
+///   kInvalidArgument  an unknown name, a window that is missing or is not
 ///                     asked for, more than kMaxSamples
 Result<std::unique_ptr<CachePolicy>> make_cache_policy(
     const CachePolicySpec& spec);

@@ -22,8 +22,9 @@ enum class Locality : std::uint8_t {
   kNone,     ///< Rank r takes the r-th run of the step.
   kSticky,   ///< To the home rank of a sample: positions_at_home().
   kRemap,    ///< To the rank that holds it in the simulation: HolderDealing.
-  kBalance,  ///< So too; and what nobody holds goes to the rank that will hold
-             ///< least of the step that reads it next, so that all load evenly.
+  kBalance,  ///< As kRemap, but a sample that nobody holds goes to the rank
+             ///< that will hold least of the step that reads it next, so that
+             ///< all load evenly.
 };
 
 /// Whether it depends on what caches hold in the simulation.

@@ -36,9 +36,9 @@ class DrawnEpoch {
   /// Whether its samples lie in pieces that ranks can divide, as those of a
   /// block shuffle do.
   virtual bool has_lanes() const { return false; }
-  /// As EpochOrder::place_of(). REQUIRES: has_lanes().
+  /// See EpochOrder::place_of(). REQUIRES: has_lanes().
   virtual std::uint32_t place_of(std::uint64_t position) const;
-  /// As EpochOrder::position_near(). REQUIRES: has_lanes().
+  /// See EpochOrder::position_near(). REQUIRES: has_lanes().
   virtual std::optional<std::uint64_t> position_near(
       SampleId sample, std::uint64_t position) const;
 };

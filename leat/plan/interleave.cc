@@ -16,7 +16,8 @@ namespace {
 /// Random periods have at least as many turns, so that runs of one source come
 /// as long as chance makes them.
 constexpr std::uint64_t kLeastRandomUnits = 4096;
-/// So few units are looked through for some that give the weights exactly.
+/// Numbers of units up to this one are searched for one that gives
+/// the weights exactly.
 constexpr std::uint32_t kMostExactUnits = 4096;
 
 /// Weights as shares of 1.
@@ -176,7 +177,7 @@ std::vector<std::uint16_t> Interleave::even() const {
   using Soonest = std::priority_queue<Next, std::vector<Next>, std::greater<>>;
   const auto sources = static_cast<std::uint16_t>(begin_.size() - 1);
   const std::uint64_t parts = std::max<std::uint64_t>(2 * sources, 4) - 2;
-  // So many parts of a source's turns are due at this turn, rounded down.
+  // The turn, rounded down, at which `whole` parts of a source's turns are due.
   const auto turn_of = [&](std::uint64_t whole, std::uint16_t source) {
     const Uint128 per = Uint128{units(source)} * parts;
     return static_cast<std::uint64_t>(Uint128{whole} * size() / per);

@@ -40,7 +40,7 @@ class Interleave {
 
   /// The units of each weight: as few as give the weights exactly, if some
   /// thousands do; otherwise `most`, by the largest remainders. A weight above
-  /// 0 has one at least. REQUIRES: weights are finite and not below 0, one is
+  /// 0 has at least one. REQUIRES: weights are finite and not below 0, one is
   /// above; as many as `most` at most.
   static std::vector<std::uint32_t> units_of(std::span<const double> weights,
                                              std::uint32_t most);
@@ -81,8 +81,9 @@ class Interleave {
     std::vector<std::uint32_t> number;  ///< By place: which of its source's.
     std::vector<std::uint32_t> places;  ///< By source, rising: see begin_.
   };
-  /// So many turns of random periods are kept: the samples of a piece are far
-  /// apart in the stream, and their positions are looked up together.
+  /// Turns of random periods are cached, up to this many: the samples
+  /// of a piece are far apart in the stream, and their positions are
+  /// looked up together.
   static constexpr std::uint64_t kCachedTurns = 1 << 20;
   static constexpr std::uint64_t kMostCached = 64;
   struct CachedPeriod {

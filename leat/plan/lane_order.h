@@ -17,9 +17,9 @@ struct LaneShape {
   std::uint32_t lanes = 1;          ///< C, a power of two.
   std::uint32_t pieces_a_lane = 1;  ///< L.
 
-  /// The most lanes: so many ranks share hardly a piece.
+  /// The most lanes. With this many, hardly any two ranks share a piece.
   static constexpr std::uint32_t kMostLanes = 256;
-  /// A lane has at least so many pieces, unless it is the only one.
+  /// The fewest pieces of a lane, unless it is the only one.
   static constexpr std::uint64_t kLeastPieces = 2;
 
   /// The shape for a dataset of `pieces` of which `mixed` are mixed at a time:

@@ -277,7 +277,7 @@ std::shared_ptr<const StagedTurns> MixedOrder::scheduled() const {
   return turns;
 }
 
-/// There may be many stages, so each is given few.
+/// The most units of a stage. There may be many stages, so each gets few.
 std::uint32_t MixedOrder::most_units() const {
   const bool is_one = !has_ends(options_) &&
                       options_.composition == Composition::kStratified &&

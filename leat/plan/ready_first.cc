@@ -26,7 +26,8 @@ bool ReadyFirst::pull() {
   return true;
 }
 
-/// The end, by numbers, of the window that a step of so many is dealt from.
+/// The end, as a number, of the window from which a step of `needed`
+/// samples is dealt.
 std::uint64_t ReadyFirst::reach(std::uint64_t needed) const {
   const std::uint64_t begin = pool_.empty() ? pulled_ : pool_.front().number;
   return begin + std::max(window_, needed);

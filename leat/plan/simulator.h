@@ -66,8 +66,8 @@ struct SimulationOptions {
   Placement placement = Placement::kAny;
   /// Absent: none. Not allowed with CacheScope::kPeers.
   std::optional<PeerMemory> peer_memory = std::nullopt;
-  /// Independent caches behave much alike: simulates only the first so many
-  /// ranks (whole nodes if they share). 0: simulates all.
+  /// The number of ranks to simulate, from the first on (whole nodes if they
+  /// share caches): independent caches behave much alike. 0: all.
   std::uint32_t only_ranks = 0;
   /// Absent: nothing is timed.
   std::optional<TimeOptions> times = std::nullopt;

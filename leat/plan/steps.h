@@ -52,8 +52,8 @@ struct DealtSteps {
   std::optional<std::uint64_t> step_at(std::uint64_t position) const;
 };
 
-/// Rows of unequal size, in place of samples: an epoch is cut into these, and a
-/// step is so many of them.
+/// Rows of unequal size that take the place of samples: an epoch is cut into
+/// rows, and a step has a number of them.
 struct StepRows {
   /// The end position of each row of the whole epoch, ascending, the last of
   /// them N. Null: a row is a sample.

@@ -77,7 +77,7 @@ struct Stand {
   std::vector<std::uint64_t> units = {};  // Their numbers in the job.
   Tail tail = Tail::kDrop;
   double share = 1;  // The share of the job's data.
-  double times = 1;  // An epoch of the job is so many of it.
+  double times = 1;  // An epoch of the job is this many of it.
 };
 
 /// The samples that an epoch of the job delivers.
@@ -93,7 +93,7 @@ std::vector<std::uint64_t> ids_below(std::uint64_t end) {
   return numbers;
 }
 
-/// All of the job, or so many of its samples: whole steps.
+/// All of the job or, if it is larger, whole steps with at most `most` samples.
 Stand stand_of_samples(const SweepOptions& options, std::uint64_t most) {
   if (options.samples <= most) {
     return {.samples = options.samples,

@@ -162,7 +162,8 @@ class BudgetFilling {
     return std::min<std::uint64_t>(most, options_.max_samples);
   }
 
-  /// A step of so many samples; the first micro-batches may have one more.
+  /// Cuts a step into micro-batches of equally many samples; the first
+  /// may have one more.
   Step cut(std::span<const std::uint32_t> samples) const {
     const std::size_t each = options_.micro_batches;
     Step bins;
@@ -230,7 +231,8 @@ class BudgetFilling {
     }
   }
 
-  /// Makes so many of them by dividing. REQUIRES: they have so many samples.
+  /// Divides the largest bins until there are `wanted`. REQUIRES: they have at
+  /// least as many samples.
   static void halve(Step& bins, std::size_t wanted) {
     while (bins.size() < wanted) {
       Samples& largest = *std::ranges::max_element(

@@ -39,7 +39,7 @@ struct Machine {
 /// The training that is to be run as a whole.
 struct WholeTraining {
   MeasuredStep step;
-  /// The machine that it was measured on.
+  /// The machine on which it was measured.
   Machine measured_on;
   double steps_an_epoch = 0;  ///< With the ranks that were measured.
   double epochs = 1;
@@ -56,13 +56,13 @@ struct WholeTraining {
 /// An offer to rent `count` of one machine, and what the
 /// training takes on them.
 struct Offer {
-  std::size_t machine = 0;  ///< Which, of those given.
+  std::size_t machine = 0;  ///< The index of the machine.
   std::uint32_t count = 1;
   PredictedStep step;     ///< A step of the last epoch.
   double hours = 0;       ///< For the whole training.
   RunCost cost;           ///< Likewise.
-  bool is_front = false;  ///< No other is better in both.
-  /// Why it cannot be judged; then all else is 0.
+  bool is_front = false;  ///< No other is both faster and cheaper.
+  /// Why the machine cannot be judged; all else is then 0.
   std::string why_not;
 };
 

@@ -78,7 +78,7 @@ struct PredictedStep {
 ///
 /// Cores: preparing a batch takes at least its CPU time over the cores, for all
 /// devices of a node together. Fewer cores than needed slow it down. More cores
-/// help if the measured ones were busy and the loader uses more: so many
+/// help if the measured ones were busy and the loader uses more: that many
 /// workers are no faster than their CPU time over their number. While one of
 /// them waits for bytes, the others have its core: the store's time is added to
 /// a worker's computation, and not to that of the cores. n workers instead of m

@@ -17,13 +17,13 @@ constexpr double kMostLeftCold = 0.1;
 constexpr double kMostReadWarm = 0.02;
 /// Runs that only fill the relay's memory, at most.
 constexpr int kMostFillRuns = 2;
-/// The first run, and those that fill, read so much further than a measured
-/// run: the requests of a loader when its process ends differ from run to run,
-/// and each run is to find all of them read.
+/// The first run, and those that fill, read this many times further than a
+/// measured run: the requests of a loader when its process ends differ from run
+/// to run, and each run is to find all of them read.
 constexpr std::uint32_t kFirstReadsFurther = 3;
 constexpr std::uint32_t kFillReadsFurther = 2;
-/// One part in so many of memory may be kept for files while a run is to find
-/// them there.
+/// While a run is to find files in memory, one part of memory in this many may
+/// be kept for them.
 constexpr std::uint64_t kKeptOfMemory = 4;
 
 double sum(const std::vector<double>& values) {

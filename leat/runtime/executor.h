@@ -57,8 +57,8 @@ class Executor {
   std::size_t threads() const { return most_; }
 
   /// The number of threads that may work from now on; a running task is
-  /// finished first. Threads are created when they are first needed; where the
-  /// system has no more, fewer work, which is said once.
+  /// finished first. Threads are created when they are first needed; if the
+  /// system has no more, fewer threads work, and the log says so once.
   /// REQUIRES: in [1, threads()].
   void set_active(std::size_t threads);
   std::size_t active() const;

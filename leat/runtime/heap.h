@@ -13,9 +13,9 @@ namespace leat {
 /// Returns free memory of the process's heap to the system, now and then.
 ///
 /// glibc has heaps for up to eight threads a core. A sample's bytes are freed
-/// into the heap of the thread that asked for them, and a heap gives back its
-/// end alone. Threads come and go with loaders, so that sooner or later each
-/// heap is as large as one loader needs.
+/// into the heap of the thread that asked for them, and a heap returns only the
+/// free memory at its end. Threads come and go with loaders, so that sooner or
+/// later each heap is as large as one loader needs.
 ///
 /// Threads: any.
 class HeapTrim {

@@ -25,14 +25,16 @@ struct RetryOptions {
   /// The longest wait of one of many, while the others succeed; and of a few,
   /// while nothing does.
   Nanoseconds lone_backoff = std::chrono::seconds(1);
-  /// While nothing succeeds, all those that failed are tried so often together.
+  /// While nothing succeeds, all failed operations together are
+  /// tried this often.
   double tries_per_second = 16;
   /// How long what has never answered is tried: with the last try, under 3 s.
   Nanoseconds start_patience = std::chrono::milliseconds(2500);
   /// How long what has never answered is tried where it does not even refuse:
   /// with the last try of a connection, or the one of a reply, about 30 s.
   Nanoseconds silent_patience = std::chrono::seconds(22);
-  /// While nothing succeeds, that is said so often; before 10 s are over.
+  /// While nothing succeeds, the log says so at these intervals, and first
+  /// before 10 s are over.
   Nanoseconds say_every = std::chrono::milliseconds(9500);
 };
 

@@ -143,8 +143,8 @@ class Connection final
     parser_.emplace(static_cast<RequestEvents&>(*this));
     if (closes_) return close_now();
     if (in_.is_empty()) return read();
-    // Pipelined. Not from here, or a client could make the stack as deep as it
-    // likes.
+    // The next request is pipelined. It is not parsed from here, or a client
+    // could make the stack as deep as it likes.
     asio::post(socket().get_executor(),
                [self = this->shared_from_this()] { self->parse(); });
   }

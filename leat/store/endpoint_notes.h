@@ -45,8 +45,8 @@ struct EndpointNotes {
     has_answered_.store(true, std::memory_order_relaxed);
     known->note_answer(now);
   }
-  /// It has answered this store, or others of this process shortly before it
-  /// was first asked for. Does not change again once it is true.
+  /// Whether the service has answered this store, or answered others of this
+  /// process shortly before this store first asked. Once true, it stays true.
   bool is_there(TimePoint now) const {
     if (has_answered_.load(std::memory_order_relaxed)) return true;
     if (!known->answered_recently(now)) return false;

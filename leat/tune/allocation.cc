@@ -131,8 +131,8 @@ void deal_out(const RateProblem& jobs, const Amounts& cache,
   }
 }
 
-/// Whether each has what the floor promises but for `slack` of it; with so many
-/// more requests than were given.
+/// Whether each job has what the floor promises, less `slack` of it, if it had
+/// `more_requests` more requests than it was given.
 bool all_have_floor(const RateProblem& jobs, std::span<const Grant> grants,
                     double more_requests, double slack) {
   for (std::size_t i = 0; i < jobs.parties().size(); ++i) {

@@ -9,14 +9,19 @@
 namespace leat {
 namespace {
 
-constexpr double kHeld = 0.95;      // Reads this part of its limit: held by it.
-constexpr double kHeadroom = 1.25;  // A limit stands so far above the need.
-constexpr double kMore = 1.05;      // That is kept above what was seen,
-constexpr double kBusyMore = 1.25;  // or, where others may be the cause, and
-constexpr double kRoom = 0.02;      // that of the whole beside it.
-constexpr double kFull = 0.95;      // From this share of the whole on, some run
-                                    // short.
-constexpr double kLeastGain = 0.005;  // For which limits move.
+// A job that reads this share of its limit is held back by it.
+constexpr double kHeld = 0.95;
+// A limit is this many times what the job needs.
+constexpr double kHeadroom = 1.25;
+// A job is taken to want this many times what it was seen to read; kBusyMore if
+// other jobs may have held it back; and kRoom of the whole link beside that.
+constexpr double kMore = 1.05;
+constexpr double kBusyMore = 1.25;
+constexpr double kRoom = 0.02;
+// If jobs want more than this share of a link, some run short.
+constexpr double kFull = 0.95;
+// Limits move only for a gain of at least this.
+constexpr double kLeastGain = 0.005;
 constexpr double kNoise = 0.01;
 
 class Lending {

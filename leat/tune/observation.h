@@ -48,8 +48,8 @@ struct Observation {
   double cores = 1;  ///< Those it may use.
   /// The node's agent limits reads from the store to this; 0: no limit.
   std::uint64_t most_bytes_per_second = 0;
-  /// The store throttles, and requests beyond so many a second wait. 0: none
-  /// do.
+  /// The store throttles, and requests beyond this many a second
+  /// wait. 0: none wait.
   double most_reads_per_second = 0;
   std::uint64_t memory_bytes = 0;  ///< The budget. 0: unknown.
   /// Bytes of the whole dataset. 0: unknown.

@@ -244,7 +244,7 @@ class Simulator {
     }
   }
 
-  /// While it does so many samples more.
+  /// The number of epochs that a job begins while it does `samples` more.
   double epochs_begun(std::size_t job, double samples) const {
     const double epoch = simulation_.jobs[job].dataset_samples;
     if (epoch <= 0) return 0;

@@ -51,8 +51,8 @@ struct StageRates {
   double in_flight_of(std::size_t most) const;
   /// Samples a second that one thread carries; none if no task.
   std::optional<double> per_thread() const;
-  /// Samples a second that one core carries, were it ours alone; none if no
-  /// CPU time was seen.
+  /// The samples a second that one core would carry if it were ours alone; none
+  /// if no CPU time was seen.
   std::optional<double> per_core() const;
 };
 

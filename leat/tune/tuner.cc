@@ -21,7 +21,8 @@ constexpr double kFirstSeconds = 0.9;
 
 // A gain below it is noise: the change is taken back.
 constexpr double kLeastKeptGain = 0.03;
-// Latency, a task, or training: so much more or less is another world.
+// If the time of a read, a task or a training step changes by more than this
+// factor, the world has changed.
 constexpr double kRateDrift = 1.4;
 constexpr std::size_t kDriftLooks = 2;
 

@@ -82,7 +82,7 @@ class Tuner {
     kKnobs
   };
 
-  /// When a knob may be turned again, after that brought nothing.
+  /// When a knob may be turned again after a turn that gained nothing.
   struct Rest {
     double until_seconds = 0;
     double next_seconds = kFirstRest;
@@ -91,7 +91,7 @@ class Tuner {
     Settings before;
     StageRates rates_before;
     std::array<bool, kKnobs> turned{};
-    std::size_t decisions = 0;  ///< The last so many are its.
+    std::size_t decisions = 0;  ///< How many of the latest are its own.
     double began_seconds = 0;
     bool has_taken_hold = false;
   };

@@ -60,7 +60,7 @@ struct PartChoice {
   std::optional<double> gain = std::nullopt;  ///< None: it is a probe.
 };
 
-/// The part as it is where another one gains too little.
+/// Keeps the length of parts if another one gains too little.
 PartChoice by_model(const ReadModel& model, const PartLimits& limits,
                     std::uint64_t part, double read) {
   const std::uint64_t best = best_part(model, limits, part, read);
@@ -72,7 +72,8 @@ PartChoice by_model(const ReadModel& model, const PartLimits& limits,
   return {.part_bytes = best, .gain = will / is - 1};
 }
 
-/// As much shorter as requests are to be had, but no more than kMostCut.
+/// Parts become shorter by as much as there are more requests to use, but by no
+/// more than kMostCut.
 std::uint64_t probe(const PartLimits& limits, const StageRates& rates,
                     std::uint64_t part) {
   const double more = limits.requests / std::max(1.0, rates.mean_in_flight);
@@ -185,7 +186,7 @@ std::optional<Tuner::Proposal> Tuner::propose_parts(
       .requests = requests,
       .bytes = is_full ? static_cast<double>(now.memory_bytes) / 2
                        : rates.mean_in_flight * read};
-  // Shorter ranges are read whole: as if parts were as long.
+  // Ranges shorter than a part are read whole, as if parts were as short.
   std::uint64_t part = now.part_bytes;
   while (static_cast<double>(part) > read) part /= 2;
   const PartChoice choice =

@@ -60,7 +60,7 @@ struct PeerCounts {
 /// evict (memcached -M). If the dataset is larger than the servers' memory,
 /// keys decide the share that fits, and the rest is neither asked for nor sent.
 /// A miss is always a correct answer; wrong bytes are never returned (piece.h).
-/// The first wrong value is said.
+/// The first wrong value is logged.
 ///
 /// If several ranks miss a record at once, one is told of a miss, fetches and
 /// inserts it. The others' finds wait for that, at most `most_wait`.

@@ -25,7 +25,7 @@ struct ServerProcessOptions {
   std::uint16_t port = 0;
   std::uint64_t memory_bytes = std::uint64_t{64} << 20;
   std::uint32_t threads = 4;
-  /// At a time; memcached lets others wait without a word.
+  /// At a time; memcached silently lets others wait.
   std::uint32_t connections = 1024;
   /// How long it may take to start listening.
   std::chrono::milliseconds patience{10'000};

@@ -10,7 +10,8 @@
 namespace leat {
 namespace {
 
-/// If a smaller share of a server's memory is free elsewhere, nobody is told.
+/// If a smaller share of a server's memory is free elsewhere,
+/// nothing is logged.
 constexpr std::uint64_t kWorthTelling = 10;  // A tenth.
 
 template <class T>

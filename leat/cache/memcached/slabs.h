@@ -45,7 +45,7 @@ class SlabStatistics {
   std::uint64_t slab_bytes_ = 0;
 };
 
-/// "name value" of a line of statistics; nullopt if it is none.
+/// Parses the "name value" of a line of statistics; nullopt if it is not that.
 struct Statistic {
   std::string_view name;
   std::uint64_t value = 0;

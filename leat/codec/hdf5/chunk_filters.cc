@@ -12,7 +12,7 @@ namespace leat {
 namespace {
 
 constexpr std::size_t kChecksumBytes = 4;
-/// So many sums of words fit 32 bits.
+/// The sums of this many words fit 32 bits.
 constexpr std::size_t kWordsAtOnce = 360;
 
 /// Copies bytes that were made before, one by one: where the copy overlaps what

@@ -88,7 +88,7 @@ std::string fault_of(const ImageHeader& header, std::uint8_t frame,
   if (pixels.rfind(kEndOfImage) == std::string_view::npos) {
     return "JPEG is cut short: its end marker is missing";
   }
-  // Every block of 8 x 8 pixels takes a bit at least.
+  // Every block of 8 x 8 pixels takes at least a bit.
   const std::uint64_t area = std::uint64_t{header.width} * header.height;
   if (!is_arithmetic(frame) && area / 512 > pixels.size()) {
     return "JPEG claims more pixels than its bytes can hold";

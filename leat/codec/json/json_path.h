@@ -23,7 +23,7 @@ using JsonPath = std::vector<JsonStep>;
 ///   kInvalidArgument  the text is no path; the message says where
 Result<JsonPath> parse_json_path(std::string_view text);
 
-/// As parse_json_path() reads it.
+/// Writes the path as parse_json_path() reads it.
 std::string to_string(const JsonPath& path);
 
 }  // namespace leat

@@ -56,7 +56,7 @@ struct FoundFeature {
 /// Threads: one at a time.
 class ExampleWalk {
  public:
-  /// A longer name is none.
+  /// No feature has a longer name.
   static constexpr std::size_t kMostNameBytes = 1024;
   /// A record with more features is no Example.
   static constexpr std::size_t kMostFeatures = 4096;

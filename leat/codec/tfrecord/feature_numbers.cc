@@ -21,7 +21,8 @@ Error no_numbers(std::string why) {
   return corrupt("no tf.train.Feature of numbers: " + std::move(why));
 }
 
-/// Takes a length and so many bytes off the front; nullopt: they are not there.
+/// Takes a length, and as many bytes as it says, off the front; nullopt if they
+/// are not there.
 std::optional<std::span<const std::byte>> take_value(
     std::span<const std::byte>& bytes) {
   const auto length = take_varint(bytes);

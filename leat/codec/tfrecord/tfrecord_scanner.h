@@ -82,7 +82,7 @@ class TfrecordScanner final : public MemberScanner {
   FilePart payload_;
   std::uint32_t crc_ = 0;  ///< The CRC of the payload up to next_.
   ExampleWalk walk_;
-  std::optional<Error> no_example_;  ///< Why the record is none.
+  std::optional<Error> no_example_;  ///< Why the record is not one.
   std::map<std::string, FeatureKind, std::less<>> kinds_;
 };
 

@@ -5,7 +5,7 @@
 //     wire type  value
 //     0          a varint: 7 bits a byte, the lowest first; the highest bit of
 //                a byte says that another follows
-//     2          a length, as a varint, and so many bytes: a text, a message,
+//     2          a length, as a varint, and that many bytes: a text, a message,
 //                numbers packed one after the other
 //     5          4 bytes, little-endian
 #pragma once

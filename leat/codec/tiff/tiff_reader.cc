@@ -76,7 +76,7 @@ int leat_tiff_error(TIFF*, void* file, const char*, const char* format,
   char text[160];
   (void)std::vsnprintf(text, sizeof text, format, arguments);
   static_cast<TiffFile*>(file)->message = text;
-  return 1;  // Said: nobody else is told.
+  return 1;  // No other handler runs.
 }
 
 int leat_tiff_warning(TIFF*, void* file, const char*, const char*, va_list) {

@@ -65,7 +65,7 @@ bool is_animation(std::string_view file) {
          (static_cast<unsigned char>(file[kFlagsAt]) & kIsAnimation) != 0;
 }
 
-/// The first ANMF chunk; empty if there is none, or half of one.
+/// The first ANMF chunk; empty if there is none, or only half of one.
 std::string_view first_frame(std::string_view file) {
   std::string_view first;
   (void)walk(file, [&](std::string_view type, std::string_view content) {

@@ -16,7 +16,7 @@ namespace leat {
 namespace {
 
 /// Assumed until something has been read from a tier: for memory, checksums
-/// included; for a disk, what most rented disks give at least.
+/// included; for a disk, what almost every rented disk gives.
 constexpr double kRamBytesPerSecond = 4e9;
 constexpr double kDiskBytesPerSecond = 400e6;
 /// The speed of the thread that writes records: a copy and a checksum.

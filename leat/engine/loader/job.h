@@ -26,8 +26,8 @@ struct Job {
   LoaderOptions options;
   Rank rank;
   Rank process;  ///< Its place among all processes; see LoaderOptions.
-  Rank local;    ///< Its place among the processes of this node,
-  bool knows_node = true;  ///< if somebody said how many there are.
+  Rank local;    ///< Its place among the processes of this node.
+  bool knows_node = true;  ///< The number of these processes is known.
   Tail tail = Tail::kKeep;
   OrderOptions order;
   std::shared_ptr<GivenOrder> told_order;   ///< Null unless `options.is_given`.

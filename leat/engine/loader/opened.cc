@@ -39,7 +39,7 @@ CacheNeeds needs_of(const Job& job, const Schedule& schedule) {
       .local_ranks = job.local.world_size,
       .may_decode = job.options.cache->form != CacheForm::kEncoded};
   if (schedule.catalogue() == nullptr) {
-    // An upper bound: a member takes a header and a block at least.
+    // This is an upper bound: a member takes at least a header and a block.
     needs.samples = job.data_bytes / kLeastMember + 1;
     return needs;
   }

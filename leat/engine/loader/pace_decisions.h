@@ -9,9 +9,9 @@
 
 namespace leat {
 
-/// A line for the beginning of each episode, and one for its end, if it has
-/// ended. The bound changes several times a second in between; metrics and
-/// observations have that.
+/// Returns a decision for the beginning of each episode, and one for its end if
+/// it has ended. In between, the bound changes several times a second; metrics
+/// and observations show that.
 std::vector<Decision> pace_decisions(
     std::span<const RequestPace::Episode> episodes, TimePoint opened_at);
 

@@ -42,8 +42,8 @@ class Schedule {
   void set_global_batch(std::uint64_t samples) {
     global_batch_ = told_batch_ = samples;
   }
-  /// The same, but of a step of rows that has so many samples: a state tells
-  /// the rows that the user has chosen, at any number of ranks.
+  /// The same for a step of rows that has this many samples: a state tells the
+  /// rows that the user has chosen, at any number of ranks.
   void expect_step_of(std::uint64_t samples) { global_batch_ = samples; }
   std::uint64_t told_batch() const { return told_batch_; }
 
@@ -101,7 +101,7 @@ class Schedule {
   /// Errors: as HolderDealing::make; kInvalidArgument: too far to simulate
   Result<std::unique_ptr<HolderDealing>> make_dealing(
       std::uint64_t epoch) const;
-  /// As Loader::dealing().
+  /// See Loader::dealing().
   std::string dealing_in_words() const;
 
  private:

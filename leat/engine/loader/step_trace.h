@@ -20,7 +20,7 @@ class StepTrace {
   void close() { file_.reset(); }
   /// A batch was delivered after a wait.
   void add(const BatchWork& work, Interval wait);
-  /// As Trace::end_epoch().
+  /// See Trace::end_epoch().
   void end_epoch(TimePoint asked);
   /// See RecentTrace::see().
   JobTrace see_recent() { return recent_.see(); }

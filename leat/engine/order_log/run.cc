@@ -24,7 +24,7 @@ const OrderLogBatch* batch_at(const std::optional<OrderLogEntry>& entry,
   return batch != nullptr && place_of(*entry) == place ? batch : nullptr;
 }
 
-/// Null: it is none.
+/// Null if the entry is not an end.
 const OrderLogEnd* end_in(const std::optional<OrderLogEntry>& entry) {
   return entry ? std::get_if<OrderLogEnd>(&*entry) : nullptr;
 }

@@ -13,7 +13,7 @@ class SizedProgram : public Program {
  public:
   virtual Result<TensorSpec> output_of_pixels(PixelSize size) const = 0;
 
-  /// As drawn(), for given pixels.
+  /// Like drawn(), for given pixels.
   virtual std::string drawn_for_pixels(PixelSize size,
                                        const SampleRandom& random) const = 0;
 

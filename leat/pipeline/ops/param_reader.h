@@ -210,7 +210,7 @@ class ParamReader {
   }
 
   /// A number x for `centre` - x to `centre` + x, or the bounds themselves;
-  /// clamped at `low`, and an error beyond `high`.
+  /// clamped at `low`; beyond `high` it is an error.
   std::array<double, 2> jitter(std::string_view name, double centre, double low,
                                double high) {
     const nlohmann::json value = value_of(name);

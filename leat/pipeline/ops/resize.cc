@@ -8,7 +8,8 @@
 namespace leat {
 namespace {
 
-/// The last rows of a source, so many that any target finds all of its own.
+/// The latest rows of a source: enough for any target row to find
+/// all that it needs.
 class RowWindow {
  public:
   RowWindow(RowSource& source, std::size_t row_bytes, std::uint32_t total,
@@ -84,7 +85,7 @@ Result<void> resize_across_first(RowSource& source, std::uint32_t channels,
 
 Result<void> resize_down_first(RowSource& source, std::uint32_t channels,
                                Scratch& scratch, RowSink& sink) {
-  // So many blended rows are resized along x at once.
+  // This many blended rows are resized along x at once.
   constexpr std::uint32_t kBatch = 4;
   const AxisWeights& down = scratch.down;
   const std::size_t wide_bytes = std::size_t{scratch.across.count()} * channels;

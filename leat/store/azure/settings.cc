@@ -46,7 +46,8 @@ Result<void> check_container(std::string_view container) {
   return {};
 }
 
-/// "Name=value;…"; names in lower case. Not quoted: it holds a key.
+/// Parses "Name=value;…" and returns the names in lower case. Messages never
+/// quote the text, since it holds a key.
 std::map<std::string, std::string> parts_of(std::string_view text) {
   std::map<std::string, std::string> parts;
   while (!text.empty()) {

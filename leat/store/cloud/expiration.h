@@ -9,16 +9,18 @@
 
 namespace leat {
 
-/// Reads "2024-02-29T12:00:00Z", also with a fraction of a second (dropped) and
-/// with an offset such as +01:00. Nullopt if it is none.
+/// Parses a time such as "2024-02-29T12:00:00Z". It may have a fraction of a
+/// second, which is dropped, and an offset such as +01:00. Nullopt if `text` is
+/// not such a time.
 std::optional<std::chrono::sys_seconds> parse_iso8601(std::string_view text);
 
-/// The point of our clock at which credentials end that end at `expiration` by
-/// the other side's clock.
+/// The time on our clock at which credentials end, given `expiration`, their
+/// end on the other side's clock.
 ///
 /// `date` is the other side's Date header, empty if it has none. If it differs
-/// from our time of day by more than a minute, it is believed. So a wrong clock
-/// here makes no bad credentials look good, nor the reverse.
+/// from our time of day by more than a minute, we believe the Date header. So
+/// with a wrong clock here, bad credentials do not look good, and good ones do
+/// not look bad.
 TimePoint expiry_on_our_clock(std::chrono::sys_seconds expiration,
                               std::string_view date,
                               const CredentialTools& tools);

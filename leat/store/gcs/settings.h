@@ -42,7 +42,7 @@ struct GcsSettings {
 /// Errors:
 ///   kInvalidArgument   a bucket or endpoint that cannot be; `requester_pays`
 ///                      without a project; half a pair of keys
-///   kPermissionDenied  a file of credentials that is not there, or is none
+///   kPermissionDenied  a file of credentials that is missing or holds none
 Result<GcsSettings> resolve_gcs_settings(std::string_view bucket,
                                          const GcsOptions& options,
                                          const CredentialTools& tools);

@@ -10,7 +10,7 @@ namespace {
 /// The upper end of the first bucket.
 constexpr double kShortestSeconds = 100e-6;
 
-/// All counts are halved when there are so many.
+/// All counts are halved once there are this many.
 constexpr std::uint32_t kMostCounted = 2000;
 
 double seconds_of(Nanoseconds time) {

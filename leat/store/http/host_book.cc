@@ -63,7 +63,7 @@ std::string HostBook::curl_resolve_entry(const HttpUrl& url) {
     return {};
   }
   host.told_ports.push_back(url.port);
-  // "host:port:address,address", which holds until it is told anew.
+  // "host:port:address,address", which holds until the next such entry.
   std::string entry = fmt::format("{}:{}:", url.host, url.port);
   const auto& addresses = host.answer->addresses;
   const std::size_t count = std::min(addresses.size(), kMostTold);

@@ -98,9 +98,10 @@ struct HttpClientOptions {
   /// times that of the slowest of a hundred, but at least this and at most
   /// `stall_timeout`.
   std::chrono::milliseconds least_first_byte_timeout{3'000};
-  /// From its first byte on, a reply to a read must bring so many bytes a
-  /// second, over this span; any other reply over `stall_timeout`. Both this
-  /// and the wait for a read's first byte double with each attempt.
+  /// From its first byte on, a reply to a read must bring
+  /// `least_bytes_a_second` over this span, and any other reply over
+  /// `stall_timeout`. Both this and the wait for a read's first byte double
+  /// with each attempt.
   std::chrono::milliseconds progress_window{2'000};
   std::size_t least_bytes_a_second = 1024;
   /// A PEM file; empty for the system's.

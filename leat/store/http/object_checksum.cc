@@ -78,7 +78,7 @@ std::string base64_of(std::string_view bytes) {
   return text;
 }
 
-/// True for the text of a digest of so many bytes.
+/// True if `text` is a digest of `bytes` bytes, in base64.
 bool is_base64(std::string_view text, std::size_t bytes) {
   const std::size_t padding = (3 - bytes % 3) % 3;
   if (text.size() != (bytes + padding) / 3 * 4) return false;

@@ -12,8 +12,9 @@ namespace beast = boost::beast::http;
 /// The most bytes of a line, such as the head of a chunk, and of the trailer.
 constexpr std::size_t kMostUnparsed = 64 * 1024;
 
-/// The most bytes that are no body: so many, and so many for each byte of the
-/// body, which may come in chunks of one byte.
+/// The most bytes of a reply that are not its body: kMostFraming, and
+/// kMostFramingAByte for each byte of the body, which may come in
+/// chunks of one byte.
 constexpr std::uint64_t kMostFraming = 1 << 20;
 constexpr std::uint64_t kMostFramingAByte = 16;
 

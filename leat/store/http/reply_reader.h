@@ -35,7 +35,7 @@ class ReplyReader {
   Step placed(std::size_t bytes);
   /// Takes the next bytes while place() is empty.
   Step take(std::string_view bytes);
-  /// The server has closed the connection in good order.
+  /// Call this when the server has closed the connection properly.
   Step end();
 
   /// Whether any byte has come; whether the status and all headers have.

@@ -10,18 +10,18 @@
 namespace leat {
 namespace {
 
-/// The first byte may come so many times later than is usual.
+/// The first byte may take this many times as long as is usual.
 constexpr int kLateFactor = 10;
 
-/// Patience ends at so many times the stall timeout, however often a request
-/// was sent.
+/// Patience ends at this many times the stall timeout, however often a
+/// request was sent.
 constexpr int kMostStalls = 4;
 
 /// Fewer replies than this say nothing about the link.
 constexpr std::size_t kCrowd = 8;
 
-/// A reply that shares a link may be so many times slower than the others, and
-/// than a reply alone.
+/// A reply that shares a link may be this many times slower than the others,
+/// and than a reply alone.
 constexpr std::uint64_t kSlowFactor = 16;
 
 /// A request that was sent more often than this is given no more patience.

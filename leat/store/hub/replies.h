@@ -16,7 +16,7 @@ namespace leat {
 ///
 /// Errors:
 ///   kCorrupt  no such JSON or far too much of it, a size that is no number, a
-///             hash that is none, a path twice
+///             hash that is malformed, a path twice
 Result<ListPage> parse_hub_tree(const HttpReply& reply,
                                 std::string_view prefix);
 

@@ -88,7 +88,8 @@ struct HedgedStore::Flight {
   std::optional<Result<void>> first LEAT_GUARDED_BY(mutex);
   std::optional<Result<void>> second LEAT_GUARDED_BY(mutex);
 
-  /// Not under the lock: what is stopped may end at once.
+  /// Does not stop it under the lock: a stopped read may end before
+  /// request_stop() returns.
   void stop_the_second() {
     std::stop_source copied;
     {

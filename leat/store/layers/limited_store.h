@@ -36,8 +36,8 @@ class LimitedStore final : public StoreWrapper {
   /// REQUIRES: window > 0.
   void set_window(std::size_t window);
   std::size_t window() const;
-  /// So many more may be sent beside the reads in flight: as many as the window
-  /// has room for, or one for each sixteen of a full one.
+  /// Whether `more` reads may be sent beside those in flight: as many as the
+  /// window has room for, or a sixteenth of the window even if it is full.
   bool has_room_for(std::size_t more) const;
 
   /// The bytes a second that reads may request from now on; nullopt: no limit

@@ -39,7 +39,7 @@ class PaceMemory {
 
   bool is_shared() const { return shared_ != nullptr; }
 
-  /// As PaceState::rate(). Takes no lock.
+  /// See PaceState::rate(). Takes no lock.
   std::optional<double> rate() const;
 
   struct Block;

@@ -15,8 +15,8 @@ constexpr Nanoseconds kLook = milliseconds(250);
 constexpr Nanoseconds kShortLook = milliseconds(50);
 constexpr Nanoseconds kLongestLook = seconds(2);
 constexpr std::uint64_t kFewReplies = 20;
-// So many that were throttled end a look: the rate is far too high. After cuts
-// in a row more are waited for, to tell whether cutting helps.
+// A look ends once this many requests were throttled: the rate is far too high.
+// After cuts in a row it waits for more of them, to tell whether cutting helps.
 constexpr std::uint64_t kManyThrottled = 8;
 constexpr std::uint64_t kSureThrottled = 24;
 constexpr double kMostlyThrottled = 0.9;

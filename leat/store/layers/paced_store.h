@@ -13,8 +13,8 @@
 namespace leat {
 
 /// Sends reads at the rate that RequestPace finds, and keeps the others: see
-/// ReadQueue. The observer of a read that had to wait since the inner store
-/// answers kThrottled is told so.
+/// ReadQueue. If a read had to wait because the inner store answered
+/// kThrottled, its observer is told.
 ///
 /// Counts each request that it sends: kStoreReads, kStoreReadBytes,
 /// kStoreReadErrors, kStoreThrottled, kStoreInFlight, kStoreReadNanoseconds,

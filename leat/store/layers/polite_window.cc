@@ -6,7 +6,7 @@
 namespace leat {
 namespace {
 
-/// So many of the requests in flight may wait at the server.
+/// This many of the requests in flight may wait at the server.
 constexpr double kFewWait = 3;
 constexpr double kManyWait = 6;
 /// Packets that were dropped together are one reason to halve.

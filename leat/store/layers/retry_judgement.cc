@@ -32,7 +32,7 @@ std::string remedy(ErrorCode code, std::string_view bound) {
 // Those that were asked to wait come back over this part of the wait.
 constexpr int kSpread = 4;
 
-// A store that has answered nothing for so long has an outage.
+// A store that has answered nothing for this long has an outage.
 constexpr Nanoseconds kOutage = std::chrono::seconds(1);
 constexpr std::size_t kOutageFailures = 64;  // Without a success among them.
 
@@ -72,8 +72,9 @@ TimePoint RetryJudgement::next_try(std::uint32_t attempts_made,
   const MutexLock lock(mutex_);
   ++failed_since_;
   const bool is_outage = !is_answering(now);
-  // In an outage many wait for long, in the place of one another. A few do not:
-  // nobody else would notice its end.
+  // If many operations fail in an outage, each waits for long, since
+  // others try for it. A few do not wait so long: nobody else would notice
+  // the end of the outage.
   const Nanoseconds bound =
       is_outage ? std::max(options.lone_backoff,
                            from_seconds(2 * static_cast<double>(others) /
@@ -81,8 +82,8 @@ TimePoint RetryJudgement::next_try(std::uint32_t attempts_made,
                 : options.lone_backoff;
   const Nanoseconds longest =
       std::min(policy_.longest_backoff(attempts_made), bound);
-  // Drawn also after a wait that the service asked for: it asked many, and they
-  // must not come back all together.
+  // A wait is also drawn after the one that the service asked for: it asked
+  // many operations, and they must not all come back together.
   TimePoint until =
       from + policy_.draw(std::max(longest, (from - now) / kSpread));
   if (is_outage) {
@@ -144,7 +145,7 @@ Nanoseconds RetryJudgement::patience_with(const Error& error,
                  : options.patience;
 }
 
-/// A server that has never answered may not be there, and is asked for so long.
+/// A server that has never answered may not exist, and is asked for this long.
 /// Nullopt: it is there.
 std::optional<Nanoseconds> RetryJudgement::patience_at_first(
     const Error& error) const {

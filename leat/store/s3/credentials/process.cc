@@ -74,7 +74,7 @@ struct Source {
   std::size_t most_bytes;  ///< Kept; the rest is dropped.
   bool is_open = true;
 
-  /// Reads what is there, though never so long that time is not looked at.
+  /// Reads the bytes that are there, but stops often enough to check the time.
   void read_some() {
     std::array<char, 4096> piece;
     for (int i = 0; i < 64 && is_open; ++i) {

@@ -30,8 +30,8 @@ std::vector<OddReply> odd_chunks() {
   std::string single;
   for (const char c : kGoodBody) single += std::string("1\r\n") + c + "\r\n";
   const Outcome broken = fails(kUnavailable, "");
-  // libcurl drops what follows a chunk's size without a word, so only the
-  // clock tells.
+  // libcurl silently drops what follows a chunk's size, so only
+  // the clock tells.
   const Outcome late = fails(kDeadlineExceeded, "too slow");
   std::vector<OddReply> all = {
       {"chunks: one", chunks("a\r\n56789abcde\r\n0\r\n\r\n")},
