@@ -7,7 +7,7 @@
 
 namespace leat {
 
-/// Blocks for that time. Returns false, and immediately, if the
+/// Blocks for `how_long`. Returns false, and immediately, if the
 /// stop comes first.
 inline bool pause_for(Nanoseconds how_long, const std::stop_token& stop) {
   Mutex mutex;

@@ -75,7 +75,7 @@ class DraftObject {
 /// Threads: any.
 class Folder {
  public:
-  /// Errors: kNotFound, kInvalidArgument: `path` is no folder.
+  /// Errors: kNotFound, kInvalidArgument: `path` is not a folder.
   /// `repeat` is a Repeat of a file in it, or empty; kInvalidArgument if it is
   /// neither, kNotFound if there is no such file.
   static Result<Folder> open(const std::string& path,
@@ -108,7 +108,8 @@ class Folder {
   /// Makes `draft` the object at `path`, whole or not at all.
   Result<ObjectState> publish(DraftObject draft, const std::string& path,
                               std::string etag, std::string headers) const;
-  /// And the folders that this leaves empty. No object is no error.
+  /// Also removes the folders that this leaves empty. A missing
+  /// object is not an error.
   Result<void> remove_object(std::string_view bucket,
                              std::string_view key) const;
 

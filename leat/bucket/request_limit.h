@@ -9,7 +9,9 @@
 namespace leat {
 
 /// Admits a number of requests a second. A tenth of a second's worth may come
-/// at once. Pure but for its memory. Threads: any.
+/// at once.
+///
+/// Pure but for its memory. Threads: any.
 class RequestLimit {
  public:
   /// 0: no limit.

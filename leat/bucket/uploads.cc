@@ -237,7 +237,7 @@ std::variant<ObjectState, S3Error> Uploads::complete(
                       fmt::format("{}-{}", to_hex(md5(digests)), wanted.size()),
                       place->headers);
   if (!state) return failed(state.error());
-  (void)abort(name);  // The object is there: leftovers are no failure.
+  (void)abort(name);  // The object is there: leftovers do no harm.
   return *std::move(state);
 }
 

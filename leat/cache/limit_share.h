@@ -50,7 +50,7 @@ class LimitShare {
   /// room.
   bool may_take_over(const HeldSegment& held) const;
 
-  /// As announced in each of our headers.
+  /// The bytes that each of our headers announces.
   std::uint64_t leased_bytes() const { return leased_bytes_; }
   void set_leased(std::uint64_t bytes) { leased_bytes_ = bytes; }
   /// The bytes held, plus a little to write without asking again: a newcomer

@@ -202,7 +202,7 @@ class SegmentExchange final : public SegmentFiles {
   void taken_over(std::uint64_t id, int fd) override { keep(id, fd); }
 
   // Others may still hold it: without its pages it takes no memory, and its
-  // records are misses. It cannot be cut off, for others have mapped it.
+  // records are misses. It cannot be cut off, because others have mapped it.
   void remove(std::uint64_t id) override {
     const OwnedFd fd = shelf_.open_anew(id);
     struct stat now {};

@@ -92,8 +92,8 @@ enum class FileState : std::uint8_t {
   kDamaged,  ///< A segment whose header is torn or flipped.
   kGood,
 };
-/// By its first block and that of its index: if one is damaged, the other still
-/// names the owner.
+/// Judges by its first block and that of its index: if one is damaged, the
+/// other still names the owner.
 FileState file_state(std::span<const std::byte, kEntryBytes> header,
                      std::span<const std::byte, kEntryBytes> first_entry);
 

@@ -28,9 +28,9 @@ struct TierStep {
   std::uint32_t length_bytes = 0;
 };
 
-/// As plan/tier_stack.h, but for records: a record is in one tier, the fastest
-/// that accepts it; a dropped record is offered to the next tier down; a record
-/// in a slower tier is offered to the faster ones when it is read.
+/// Like plan/tier_stack.h, but for records: a record is in one tier, the
+/// fastest that accepts it; a dropped record is offered to the next tier down;
+/// a record in a slower tier is offered to the faster ones when it is read.
 ///
 /// A tier that keeps copies keeps those of records in faster tiers while
 /// nothing else needs the room: they cost no hit, save the way down, and serve

@@ -174,7 +174,8 @@ void TierWriter::see_others() {
   if (to_.board != nullptr) follow_jobs();
 }
 
-// Goes through everything held, so it may take a twentieth of the time at most.
+// Goes through everything that is held, so it may take at most a
+// twentieth of the time.
 void TierWriter::follow_jobs() {
   const TimePoint now = SteadyClock().now();
   if (now < follow_after_) return;

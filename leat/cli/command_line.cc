@@ -114,7 +114,7 @@ Run taker_of(const std::vector<std::string>& words,
   return nullptr;
 }
 
-/// Why the first word is no beginning, or nothing if it is one.
+/// Why a command line cannot begin with the first word; nothing if it can.
 std::string why_no_command(const std::string& first,
                            std::span<const CommandGroup> groups) {
   std::vector<std::string_view> names;

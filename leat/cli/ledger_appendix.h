@@ -20,7 +20,7 @@ struct NamedLedger {
 /// or what loader.ledger() returned. `name` names the text in messages.
 ///
 /// Errors:
-///   kInvalidArgument  no JSON, no ledger, or a value that is no number
+///   kInvalidArgument  no JSON, no ledger, or a value that is not a number
 Result<NamedLedger> ledger_in(const std::string& text, const std::string& name);
 
 /// One line of the table: a quantity of each run, and of each run after the

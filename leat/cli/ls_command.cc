@@ -103,7 +103,8 @@ Result<void> list_object(const CatalogueFlags& flags, CommandContext& context) {
   return {};
 }
 
-/// True for what says that this is no dataset, and nothing about the store.
+/// True for an error that says that this is not a dataset, and
+/// nothing about the store.
 bool is_no_dataset(const Error& error) {
   return error.code() == ErrorCode::kInvalidArgument ||
          error.code() == ErrorCode::kNotFound ||

@@ -21,7 +21,7 @@ Result<void> check_pixels(const ImageHeader& header, std::uint64_t max_pixels) {
       header.codec->name, header.width, header.height, max_pixels);
 }
 
-/// "JPEG, PNG nor WebP": the formats of pictures.
+/// The formats of pictures, as in "JPEG, PNG nor WebP".
 std::string names_of_pictures() {
   std::vector<std::string_view> names;
   for (const ImageCodec* codec : image_codecs()) {

@@ -30,7 +30,7 @@ constexpr std::uint64_t kPartBytes = 8 * kMiB;
 constexpr std::uint64_t kLeastQueueBytes = 8 * kMiB;
 constexpr std::uint64_t kMostQueueBytes = 64 * kMiB;
 /// How often the tiers look for records that others wrote; other jobs are
-/// looked at more often, for they may read the same data at any time.
+/// looked at more often, since they may read the same data at any time.
 constexpr Nanoseconds kCatchUp = std::chrono::milliseconds(50);
 constexpr Nanoseconds kSharedCatchUp = std::chrono::milliseconds(10);
 
@@ -191,7 +191,7 @@ std::string exchange_base(const Env& env) {
   return value_of(env, "XDG_RUNTIME_DIR").value_or("/tmp");
 }
 
-/// Kept short, for the name of a socket has at most 108 bytes.
+/// The name is short, because the name of a socket has at most 108 bytes.
 std::string folder_of(const Env& env, const std::string& job) {
   return fmt::format("{}/{}{}", exchange_base(env), kExchangePrefix,
                      xxh3_128(as_bytes(job)).hex());

@@ -27,7 +27,7 @@ Result<Carbon> carbon_of(std::string_view region);
 /// may also have a list of 24 numbers. `name` names the text in messages.
 ///
 /// Errors:
-///   kInvalidArgument  it is no such text; else as above
+///   kInvalidArgument  it is not such a text; else as above
 Result<Carbon> carbon_of(std::string_view region, std::string_view text,
                          const std::string& name);
 

@@ -19,7 +19,7 @@ Result<Prices> prices_of(std::string_view provider);
 /// be missing. `name` names the text in messages.
 ///
 /// Errors:
-///   kInvalidArgument  it is no such text; else as above
+///   kInvalidArgument  it is not such a text; else as above
 Result<Prices> prices_of(std::string_view provider, std::string_view text,
                          const std::string& name);
 

@@ -103,7 +103,7 @@ Result<std::optional<StreamPart>> ShardStream::take(
   // Reading in a window releases those before it, except for the next part's
   // first.
   if (part) ahead_.set_marks(known_.places_of_windows(block, next));
-  // Others may be late with theirs: that is no reason to read ours twice.
+  // Others may be late with theirs. That is not a reason to read ours twice.
   const bool waits_for_us =
       shards_.job == nullptr || shards_.job->is_ours(known_.size());
   ahead_.hurry(!part && waits_for_us);

@@ -55,7 +55,7 @@ struct Range {
   }
 };
 
-/// Parses "0000..0128" or "0..10..5"; nullopt if it is no range.
+/// Parses "0000..0128" or "0..10..5"; nullopt if it is not a range.
 std::optional<Range> range_of(std::string_view inside) {
   const std::size_t dots = inside.find("..");
   if (dots == std::string_view::npos) return std::nullopt;

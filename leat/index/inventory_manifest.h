@@ -36,7 +36,7 @@ struct InventoryManifest {
 ///
 /// Errors:
 ///   kInvalidArgument  Parquet or ORC, or without sizes; says what to set
-///   kCorrupt          anything that is no manifest of an inventory
+///   kCorrupt          anything that is not a manifest of an inventory
 Result<InventoryManifest> parse_inventory_manifest(std::string_view json);
 
 }  // namespace leat

@@ -74,7 +74,8 @@ struct JobScanTimes {
   Nanoseconds ask = std::chrono::seconds(1);
   /// Between two looks at whether it lives.
   Nanoseconds look = std::chrono::milliseconds(200);
-  /// Between two looks at what it found, at first, and at most.
+  /// The time between two looks at its findings: the first one,
+  /// and the longest.
   Nanoseconds first_pause = std::chrono::milliseconds(2);
   Nanoseconds longest_pause = std::chrono::milliseconds(40);
 };

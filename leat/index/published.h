@@ -24,7 +24,7 @@ struct PublishedPlace {
   Launch launch;
   /// The key of the catalogue; empty: published_key().
   std::string key = {};
-  /// Asked before the store is, by one process of each node. May be null.
+  /// One process of each node asks it before it asks the store. May be null.
   JobListing* job = nullptr;
 };
 

@@ -346,8 +346,8 @@ TimePoint EpochRun::end_row(const BatchRef& batch, SampleWork& sample) {
       stop_.stop_requested()) {
     return finish(batch, sample);
   }
-  // On a thread of its own, for a store may answer at once, and the next sample
-  // may be passed over as well.
+  // Runs on another thread, since a store may answer at once, and the next
+  // sample may be passed over as well.
   context_.executor.submit(sample.order,
                            [this, batch, &sample](Executor::Turn& turn) {
                              replace(batch, sample);

@@ -40,7 +40,8 @@ bool are_exact(std::span<const double> shares, std::uint32_t units) {
   });
 }
 
-/// By the largest remainders (Hamilton's method). At least one unit each.
+/// Deals units by the largest remainders (Hamilton's method), at
+/// least one to each.
 std::vector<std::uint32_t> rounded(std::span<const double> shares,
                                    std::uint32_t most) {
   std::vector<std::uint32_t> units(shares.size());

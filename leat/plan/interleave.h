@@ -41,7 +41,7 @@ class Interleave {
   /// The units of each weight: as few as give the weights exactly, if some
   /// thousands do; otherwise `most`, by the largest remainders. A weight above
   /// 0 has at least one. REQUIRES: weights are finite and not below 0, one is
-  /// above; as many as `most` at most.
+  /// above; there are at most `most` of them.
   static std::vector<std::uint32_t> units_of(std::span<const double> weights,
                                              std::uint32_t most);
 

@@ -241,7 +241,8 @@ template <class Finder>
 PackedRows fit(std::span<const std::uint64_t> lengths,
                const PackOptions& options) {
   const std::uint64_t capacity = options.capacity;
-  // More cannot be open: a document has one piece at most that is no row.
+  // No more can be open: a document has at most one piece that
+  // is not a whole row.
   RowFilling<Finder> filling(
       options, static_cast<std::uint32_t>(
                    std::clamp<std::size_t>(lengths.size(), 1, options.bins)));

@@ -8,7 +8,7 @@ namespace leat {
 struct SimulationOptions;
 struct SimulationReport;
 
-/// As providers count.
+/// Counted as providers do.
 inline constexpr double kBytesOfGb = 1e9;
 
 /// A provider's prices and limits, in US dollars; some are in

@@ -20,7 +20,7 @@ class StagedTurns {
   /// before, the first one 0; as many sources as they have.
   void add(std::uint64_t first, std::shared_ptr<const Interleave> turns);
 
-  /// As those of Interleave. REQUIRES: there is a stage.
+  /// Like those of Interleave. REQUIRES: there is a stage.
   Turn at(std::uint64_t position) const;
   std::uint64_t turns_before(std::uint32_t source,
                              std::uint64_t position) const;

@@ -31,7 +31,7 @@ struct Machine {
   Link interconnect;  ///< Between its accelerators.
   Link network;       ///< To other machines; its bandwidth is the store's too.
   double dollars_per_hour = 0;
-  std::uint32_t most = 1;  ///< Machines to rent together, at most.
+  std::uint32_t most = 1;  ///< The most machines to rent together.
   /// The measured time of a step on one of them.
   std::optional<double> measured_step_seconds;
 };

@@ -33,7 +33,7 @@ std::string_view to_string(Knob knob);
 /// Turns the knob of that name to `value`; the others stay.
 ///
 /// Errors: kInvalidArgument  no such knob, its measurement is missing, or the
-///           value cannot be
+///           value is not possible
 Result<void> turn(WhatIfSetting& setting, const MeasuredStep& measured,
                   std::string_view knob, double value);
 

@@ -40,7 +40,7 @@ std::optional<std::vector<std::string_view>> items_of(std::string_view list) {
   return items;
 }
 
-/// "01" to "03": 01, 02, 03. None where it is no range, or a long one.
+/// "01" to "03": 01, 02, 03. None if it is not a range, or a long one.
 std::optional<std::vector<std::string>> numbers_in(std::string_view range) {
   const std::size_t dash = range.find('-');
   const std::string_view low = range.substr(0, dash);

@@ -15,7 +15,7 @@ namespace {
 constexpr double kMostLeftCold = 0.1;
 /// Above this share of reads that the store still answers, it is not warm.
 constexpr double kMostReadWarm = 0.02;
-/// Runs that only fill the relay's memory, at most.
+/// The most runs that only fill the relay's memory.
 constexpr int kMostFillRuns = 2;
 /// The first run, and those that fill, read this many times further than a
 /// measured run: the requests of a loader when its process ends differ from run

@@ -132,7 +132,7 @@ Result<bool> is_launched(const Variables& variables, const Env& env) {
   return step.has_value() && *step < kFirstReservedStep;
 }
 
-/// The number that a variable has; nullopt also where it is no number.
+/// The number that a variable has; nullopt also if it is not a number.
 std::optional<std::uint32_t> number_in(const Env& env, std::string_view name) {
   const auto number = read_number(env, name);
   return number ? *number : std::nullopt;

@@ -8,7 +8,7 @@
 namespace leat {
 namespace {
 
-/// Longer ago than this is no arrival: somebody has set the clock.
+/// If an arrival seems longer ago than this, somebody has set the clock.
 constexpr Nanoseconds kMostAge = std::chrono::seconds(1);
 
 Nanoseconds since_epoch(const timespec& time) {

@@ -55,7 +55,8 @@ Alphabet alphabet_of(const std::bitset<256>& seen) {
   return alphabet.empty() ? found.substr(0, 1) : alphabet;
 }
 
-/// As long as the longest of `seen`.
+/// Returns an alphabet for each position from `skip` to the end of the
+/// longest of `seen`.
 Alphabets learn(std::span<const std::string_view> seen, std::size_t skip) {
   std::vector<std::bitset<256>> sets;
   for (const std::string_view key : seen) {

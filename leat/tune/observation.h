@@ -65,7 +65,7 @@ std::string to_json(const Observation& observation);
 /// defaults above.
 ///
 /// Errors:
-///   kInvalidArgument  not a JSON object, or a value that cannot be: negative,
+///   kInvalidArgument  not a JSON object, or an impossible value: negative,
 ///                     not a number, no thread
 Result<Observation> parse_observation(std::string_view line);
 

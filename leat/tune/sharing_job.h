@@ -77,7 +77,7 @@ struct SharingJob {
   JobSpeed speed() const;
   /// Its rate with its grant, by the model; 0: not yet known.
   double predicted_rate() const;
-  /// As much of a grant as its user allows.
+  /// The part of a grant that the job's user allows.
   Grant within_ask(Grant given) const;
   /// How fast it goes with a grant, and within what its user allows.
   Prediction predict_with(const Grant& with) const;

@@ -10,7 +10,7 @@ namespace leat {
 nlohmann::ordered_json json_of(const JobTrace& trace);
 
 /// Errors:
-///   kInvalidArgument  another type, a number that cannot be, or more of them
+///   kInvalidArgument  another type, an impossible number, or more of them
 ///                     than there may be: says which
 Result<JobTrace> read_trace(const nlohmann::ordered_json& json);
 

@@ -40,7 +40,7 @@ struct ListeningSocket {
 /// enter, if it is missing.
 ///
 /// Errors:
-///   kInvalidArgument   `path` is too long, or is a file that is no socket
+///   kInvalidArgument   `path` is too long, or is a file that is not a socket
 ///   kUnavailable       another agent has it
 ///   kPermissionDenied  the folder is not ours to make or to write, or not for
 ///                      the group to enter

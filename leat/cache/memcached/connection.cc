@@ -256,7 +256,8 @@ void Connection::ask_about_refusal(std::size_t item_bytes) {
 }
 
 void Connection::fail(std::string_view why) {
-  // A server that ends with its job, when nobody asks for more, is no news.
+  // A server that ends with its job, when nobody asks for more, is not
+  // worth a log line.
   if (failures_ == 0) unsaid_ = why;
   const bool is_idle = was_up_ && !pipeline_.is_owed() && later_.empty();
   if (!is_idle) say_why_down();

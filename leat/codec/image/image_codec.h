@@ -18,7 +18,7 @@ struct ImageCodec {
   /// The ends of the names of files, and the names of fields that are decoded
   /// if an op names none: "png". None for a format of masks alone.
   std::span<const std::string_view> endings;
-  /// By the first bytes, whatever the name of the field says.
+  /// Decides by the first bytes, whatever the name of the field says.
   bool (*recognizes)(std::string_view encoded) = nullptr;
   /// Allocates nothing. Errors: kCorrupt, kInvalidArgument.
   Result<ClaimedImage> (*read_header)(std::span<const std::byte> encoded) =

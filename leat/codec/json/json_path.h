@@ -20,7 +20,7 @@ using JsonPath = std::vector<JsonStep>;
 /// others are written in quotes: a["b.c"].
 ///
 /// Errors:
-///   kInvalidArgument  the text is no path; the message says where
+///   kInvalidArgument  the text is not a path; the message says where
 Result<JsonPath> parse_json_path(std::string_view text);
 
 /// Writes the path as parse_json_path() reads it.

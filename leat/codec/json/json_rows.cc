@@ -36,7 +36,7 @@ Error nothing_at(const JsonPath& path) {
   return not_found("the document has no {}", to_string(path));
 }
 
-/// A line without numbers is no row.
+/// A line without numbers is not a row.
 std::optional<JsonRow> row_of(const Json& value) {
   if (value.is_number()) return JsonRow{value.get<double>()};
   if (!value.is_array()) return std::nullopt;

@@ -243,7 +243,7 @@ class ValueFinder final : public nlohmann::json_sax<Json> {
     return false;
   }
 
-  /// A container that is no value of ours, though it may lead to it.
+  /// A container that is not our value but may lead to it.
   void open(bool is_array) {
     const bool leads = is_on_path();
     pass_over();

@@ -68,7 +68,7 @@ constexpr std::array<Items, 14> kOfNumpy = {{
     {NpyKind::kBool, 1},
 }};
 
-/// As many as NumPy takes in all its versions.
+/// All versions of NumPy accept this many.
 constexpr std::uint32_t kMostLitdataDimensions = 32;
 
 Error corrupt_litdata(std::string why) {

@@ -28,7 +28,7 @@ constexpr MdsType kTypes[] = {
     {66, "float64", {NpyKind::kFloat, 8}},
 };
 
-/// As many as NumPy takes in all its versions.
+/// All versions of NumPy accept this many.
 constexpr std::size_t kMostMdsDimensions = 32;
 
 Error corrupt_mds(std::string why) {

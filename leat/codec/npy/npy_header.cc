@@ -207,7 +207,8 @@ Result<void> read_descr(std::string_view descr, NpyHeader& header) {
   return {};
 }
 
-/// Just the items follow. Written so that no product can wrap around.
+/// Only the items follow. The test is written so that no
+/// product can wrap around.
 Result<void> check_size(const NpyHeader& header, std::uint64_t file_bytes) {
   const std::uint64_t present = file_bytes - header.data_offset;
   std::uint64_t bytes = header.item_bytes;

@@ -110,7 +110,8 @@ Result<std::optional<NextUse>> StreamParts::next_use_of(
 
 RunRequests StreamParts::requests(const EpochRun* run,
                                   const EpochRun* next) const {
-  // Read first, for a run counts a read as sent before it is answered.
+  // Reads this counter first, because a run counts a read as sent
+  // before it is answered.
   const ReadAheadStore::Counts counts = opened_.ahead->counts();
   RunRequests all = of_earlier_;
   for (const EpochRun* part : {run, next}) {

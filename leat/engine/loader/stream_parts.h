@@ -63,7 +63,7 @@ class StreamParts {
   void stop() { stream_->stop(); }
 
   /// Ends the scan. REQUIRES: no run is left. The runs' memory stays until this
-  /// is destroyed, for a thread of the store may still hold some of it.
+  /// is destroyed, since a thread of the store may still hold some of it.
   void end_scan() { stream_.reset(); }
 
  private:

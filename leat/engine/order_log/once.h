@@ -58,7 +58,7 @@ std::string to_string(const OrderEpoch& epoch);
 class OnceCheck {
  public:
   /// Takes the next step. Returns the fault: a sample came twice in an epoch
-  /// that is no draw.
+  /// that is not a draw.
   std::optional<std::string> take(const OrderStep& step);
   /// Returns the fault: a sample is missing.
   std::optional<std::string> take(const OrderEpochEnd& end);

@@ -29,7 +29,7 @@ constexpr AugmentKind kMixSpace[] = {
     kColor,     kContrast, kSharpness};
 constexpr std::size_t kMixSpaceWithoutColour = 9;
 
-/// How far each kind goes at most.
+/// The furthest that each kind goes.
 struct Reach {
   double shear = 0.3;
   double translate_x = 0;  ///< Pixels.

@@ -43,7 +43,7 @@ struct WarpStyle {
   Interpolation interpolation = Interpolation::kNearest;
   FillColour fill = {0, 0, 0};
   std::optional<std::array<double, 2>> center;  ///< x and y; none: the middle.
-  bool is_for_labels = false;  ///< For labels, whose numbers are no colours.
+  bool is_for_labels = false;  ///< For labels: their numbers are not colours.
 };
 
 struct RandomRotationOp {

@@ -69,7 +69,7 @@ class AzureStore final : public Store {
   void authorize(const Credentials& who, HttpRequest& request) const;
   Error error_of(const AuthorizedReply& reply, std::string doing);
   bool adopt_server_time(const HttpReply& reply);
-  /// Sends, waits, and turns what is no success into its error.
+  /// Sends, waits, and turns a reply that is not a success into its error.
   Result<HttpReply> ask(HttpRequest request, const std::string& doing,
                         const std::stop_token& stop);
   Result<ListPage> list_page(const ListRequest& request,

@@ -31,10 +31,11 @@ struct AzureAttempt {
   bool may_succeed_now = false;
 };
 
-/// Azure's code for a reply that is no success: "BlobNotFound"; empty if none.
+/// Azure's code for a reply that is not a success:
+/// "BlobNotFound"; empty if none.
 std::string azure_error_code(const HttpReply& reply);
 
-/// The error of a reply that is no success.
+/// The error of a reply that is not a success.
 ///
 /// Errors, by Azure's code, or else by the status as in http/status.h:
 ///   kThrottled        ServerBusy

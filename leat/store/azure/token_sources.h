@@ -11,7 +11,7 @@ namespace leat {
 /// identity, or else the managed identity of this machine. Asks nobody.
 ///
 /// Errors:
-///   kInvalidArgument  a tenant or authority that cannot be
+///   kInvalidArgument  an invalid tenant or authority
 Result<std::shared_ptr<CredentialProvider>> find_azure_token_source(
     const CredentialTools& tools);
 

@@ -37,7 +37,7 @@ Result<HttpReply> ask_repeatedly(const CredentialTools& tools,
 /// characters.
 bool is_header_word(std::string_view text);
 
-/// The error that a status which is no success stands for.
+/// The error for a status that is not a success.
 ErrorCode code_of_status(int status);
 
 }  // namespace leat

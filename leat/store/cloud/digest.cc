@@ -139,7 +139,7 @@ std::optional<std::string> base64_decode(std::string_view text) {
     bits += 6;
     if (bits >= 8) out += static_cast<char>(held >> (bits -= 8) & 0xff);
   }
-  // Anything else in the padding or the bits that are left is no base64().
+  // base64() puts nothing else into the padding or the bits that are left.
   if (base64(out) != text) return std::nullopt;
   return out;
 }

@@ -15,11 +15,11 @@ nlohmann::json parse_json_text(std::string_view text);
 /// True if that is why parse_json_text() discards it.
 bool has_too_many_nodes(std::string_view text);
 
-/// Null if `object` is no object, or has no member of that name.
+/// Null if `object` is not an object, or has no member of that name.
 const nlohmann::json* json_member(const nlohmann::json& object,
                                   std::string_view name);
 
-/// Empty if there is no such member, or if it is no text.
+/// Empty if there is no such member, or if it is not a text.
 std::string json_text(const nlohmann::json& object, std::string_view name);
 
 }  // namespace leat

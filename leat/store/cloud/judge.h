@@ -26,7 +26,7 @@ inline constexpr VersionTag kEtag{.header = "etag", .name = "ETag"};
 Result<void> check_carried(const HttpReply& reply, const ReadRequest& request,
                            const VersionTag& tag);
 
-/// The error of a reply that is no success. `doing`: "reading gs://…".
+/// The error of a reply that is not a success. `doing`: "reading gs://…".
 using ErrorOfReply =
     std::function<Error(const AuthorizedReply& reply, std::string doing)>;
 

@@ -56,7 +56,7 @@ class CredentialProvider {
   ///
   /// Errors:
   ///   kPermissionDenied  the place is set up wrongly, or refuses
-  ///   kInvalidArgument   what the user wrote cannot be
+  ///   kInvalidArgument   what the user wrote is not valid
   ///   kUnavailable, kThrottled, kDeadlineExceeded   it may answer later
   ///   kCancelled         `stop` fired first
   virtual Result<CredentialAnswer> fetch(std::stop_token stop) = 0;

@@ -40,7 +40,7 @@ Result<TimedCredentials> token_of(std::string token,
 /// Reads `access_token` and `expires_in`. `asked` names the service.
 ///
 /// Errors (which hold neither `secrets` nor the token):
-///   kPermissionDenied  it refuses, or what it says is no token
+///   kPermissionDenied  it refuses, or its answer is not a token
 ///   kThrottled, kUnavailable  HTTP 429, 5xx
 Result<TimedCredentials> token_from_reply(const HttpReply& reply,
                                           std::string_view asked,

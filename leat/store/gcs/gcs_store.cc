@@ -57,7 +57,7 @@ class GcsStore final : public Store {
   /// A request to "/storage/v1/b/BUCKET/o…".
   HttpRequest request_to(std::string_view api, std::string_view key,
                          const QueryPairs& query) const;
-  /// Sends, waits, and turns what is no success into its error.
+  /// Sends, waits, and turns a reply that is not a success into its error.
   Result<std::string> ask(HttpRequest request, const std::string& doing,
                           std::stop_token stop);
 

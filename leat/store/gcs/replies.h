@@ -33,7 +33,7 @@ struct GcsAttempt {
   bool has_newer = false;  ///< See AuthorizedReply.
 };
 
-/// The error of a reply that is no success.
+/// The error of a reply that is not a success.
 ///
 /// Errors, by the reason in it, or else by the status as in http/status.h:
 ///   kThrottled    rateLimitExceeded, userRateLimitExceeded

@@ -40,7 +40,7 @@ struct GcsSettings {
 /// before the first request. `tools` is where they are asked for.
 ///
 /// Errors:
-///   kInvalidArgument   a bucket or endpoint that cannot be; `requester_pays`
+///   kInvalidArgument   an invalid bucket or endpoint; `requester_pays`
 ///                      without a project; half a pair of keys
 ///   kPermissionDenied  a file of credentials that is missing or holds none
 Result<GcsSettings> resolve_gcs_settings(std::string_view bucket,

@@ -107,7 +107,7 @@ auto DirectConnection::check(TimePoint now) -> Progress {
   last_error_ = Error(ErrorCode::kDeadlineExceeded,
                       "the server does not answer; check the network, and that "
                       "host and port are right");
-  // Time in which we did not run is no address's fault.
+  // An address is not to blame for time in which this process did not run.
   if (state_ == State::kConnecting) {
     plan_.connect_until += now - attempt_until_;
     if (next_address_ < plan_.addresses.size()) return try_next_address(now);

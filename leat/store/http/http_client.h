@@ -38,7 +38,7 @@ struct HttpRequest {
   /// How often the same was sent before: a later try waits longer for a slow
   /// server.
   std::uint32_t attempt = 0;
-  /// A 200 whose body does not fill `into` exactly is no error, but a reply
+  /// A 200 whose body does not fill `into` exactly is not an error, but a reply
   /// with HttpReply::misfit: the body may say why.
   bool takes_misfits = false;
 };
@@ -65,7 +65,7 @@ struct HttpReply {
   int status = 0;
   ReplyHeaders headers{};
   /// Empty if the body went to HttpRequest::into; the first 64 KiB of a body
-  /// that is no success or a misfit.
+  /// that is not a success, or a misfit.
   std::string body{};
   /// Since the request began; 0 if nothing was sent.
   Nanoseconds until_first_byte{0};

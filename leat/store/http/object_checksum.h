@@ -17,8 +17,8 @@ namespace leat {
 ///     x-ms-blob-content-md5, content-md5
 ///
 /// A reply without one passes, and so does one with a part of the object, or
-/// with a checksum that is no base64 of its length: S3 gives an object in parts
-/// one of the parts' checksums ("…-3").
+/// with a checksum that is not base64 of its length: S3 gives an object in
+/// parts one of the parts' checksums ("…-3").
 ///
 /// Errors:
 ///   kUnavailable  the bytes are not those of the object: another try may bring

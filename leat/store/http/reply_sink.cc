@@ -25,7 +25,7 @@ constexpr std::size_t kMostHeadBytes = 64 * 1024;
 /// ": " and the end of the line.
 constexpr std::size_t kBytesAroundHeader = 4;
 
-/// "100 Continue" and "103 Early Hints", over and over, are no reply.
+/// "100 Continue" and "103 Early Hints", over and over, are not a reply.
 constexpr int kMostInterimReplies = 16;
 
 std::vector<std::string> values_in(std::span<const std::string> headers) {

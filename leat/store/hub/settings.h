@@ -37,7 +37,7 @@ struct HubSettings {
 /// Reads environment and files. Asks nobody.
 ///
 /// Errors:
-///   kInvalidArgument  an endpoint that cannot be, or would get the token in
+///   kInvalidArgument  an endpoint that is invalid, or would get the token in
 ///                     the clear; a token that no header can hold
 Result<HubSettings> resolve_hub_settings(const HubOptions& options,
                                          const Env& env);

@@ -77,7 +77,7 @@ bool has_private_address(std::string_view host) {
   return is_private(*found->ai_addr);
 }
 
-/// The first line of the service's answer; empty if that is no success.
+/// The first line of the service's answer; empty if that is not a success.
 std::string word_at(ImdsSession& session, std::string_view path,
                     const std::stop_token& stop) {
   const Result<HttpReply> reply = session.get(path, stop);

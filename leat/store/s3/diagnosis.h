@@ -29,7 +29,7 @@ struct NetworkFacts {
 };
 
 /// Asks the bucket for its region and, on an EC2 instance, the metadata service
-/// for ours. Blocks, a few seconds at most.
+/// for ours. Blocks for a few seconds at most.
 ///
 /// Errors: as resolve_s3_settings
 Result<NetworkFacts> network_facts(std::string_view bucket, S3Options options,

@@ -80,7 +80,7 @@ class S3Store final : public Store {
                           Result<HttpReply> reply);
   Result<ListPage> list_page(const ListRequest& request,
                              const std::stop_token& stop);
-  /// Sends, waits, and turns what is no success into its error.
+  /// Sends, waits, and turns a reply that is not a success into its error.
   Result<HttpReply> ask(RequestMaker::Wanted wanted, std::string doing,
                         std::size_t most_body_bytes,
                         const std::stop_token& stop);

@@ -72,7 +72,7 @@ struct S3Settings {
 /// than that come from `provider` before the first request.
 ///
 /// Errors:
-///   kInvalidArgument   a bucket, endpoint, region or number that cannot be; a
+///   kInvalidArgument   an invalid bucket, endpoint, region or number; a
 ///                      profile that is not there; a file that is no INI
 ///   kPermissionDenied  no credentials, nobody to ask, and `no_sign_request` is
 ///                      not set

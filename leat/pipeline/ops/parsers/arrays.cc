@@ -72,7 +72,7 @@ class ArrayFormat {
     if (!header) return std::move(header).error().while_doing(field_);
     Found array{{dtype_of(*header), std::move(header->shape)},
                 encoded.subspan(header->data_offset)};
-    // A bool that is neither 0 nor 1 is no value of any bool.
+    // A byte that is neither 0 nor 1 is not a bool.
     if (header->kind == NpyKind::kBool &&
         std::ranges::any_of(
             array.items, [](std::byte item) { return item > std::byte{1}; })) {

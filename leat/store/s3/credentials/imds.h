@@ -23,7 +23,7 @@ struct ImdsOptions {
 /// the profile says under the same names in lower case.
 ///
 /// Errors:
-///   kInvalidArgument  an endpoint that is no http URL
+///   kInvalidArgument  an endpoint that is not an http URL
 Result<ImdsOptions> imds_options(const AwsProfile& profile, const Env& env);
 
 /// The session that IMDSv2 asks for before anything else.

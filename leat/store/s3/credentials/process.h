@@ -12,7 +12,7 @@
 namespace leat {
 
 /// Splits a command as a POSIX shell does, with quotes and backslashes, and
-/// nothing else: no variables, no `~`, no pipes. As botocore does.
+/// nothing else: no variables, no `~`, no pipes. botocore does the same.
 ///
 /// Errors:
 ///   kInvalidArgument  a quote that does not end, a backslash at the end, no

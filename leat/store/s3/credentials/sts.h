@@ -26,7 +26,7 @@ struct StsPlace {
 /// `region` is what the user said; empty for environment and profile.
 ///
 /// Errors:
-///   kInvalidArgument  an endpoint or region that cannot be
+///   kInvalidArgument  an invalid endpoint or region
 Result<StsPlace> sts_place(std::string_view region, const AwsProfile& profile,
                            const Env& env);
 

@@ -1,4 +1,4 @@
-// Statuses that are no success, and what their bodies say.
+// Statuses that are not a success, and what their bodies say.
 #include <fmt/format.h>
 
 #include "leat/store/s3/replies/odd_replies.h"

@@ -1,4 +1,4 @@
-// Replies to what is no read: listings, HEAD, writes.
+// Replies to requests that are not reads: listings, HEAD, writes.
 #include <fmt/format.h>
 
 #include "leat/store/s3/replies/odd_replies.h"

@@ -1,6 +1,6 @@
 // Replies that stop or trickle, judged by deadlines of their own: 1.5 s for a
 // first byte, then 614 bytes in each 600 ms (in each 1.5 s, 1,536 bytes, of
-// what is no read).
+// requests that are not reads).
 #include <chrono>
 
 #include "leat/store/s3/replies/odd_replies.h"
