@@ -38,7 +38,7 @@ class BatchReader {
   /// threads. Blocks; `stop` ends the waiting.
   ///
   /// Errors:
-  ///   kInvalidArgument  an option or a URL that cannot be, named with its
+  ///   kInvalidArgument  an invalid option or URL, named with its
   ///                     remedy; no sample at all
   ///   kNotFound, kPermissionDenied, kUnavailable, kCancelled, …
   ///                     what the store said once retries were exhausted

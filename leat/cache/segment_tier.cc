@@ -223,7 +223,7 @@ void SegmentTier::refresh() {
 void SegmentTier::set_share(std::optional<std::uint64_t> bytes) {
   const MutexLock lock(writing_);
   share_.set(bytes);
-  (void)follower_.learn_segments();  // As refresh().
+  (void)follower_.learn_segments();  // Like refresh().
   share_.deal(follower_.unread_bytes());
   if (!drop_strangers(follower_.strangers(), 0)) {
     (void)drop_strangers(follower_.own_strangers(), 0);

@@ -51,7 +51,7 @@ Result<nlohmann::ordered_json> read_profile_report(const std::string& path);
 /// The step that a report is about.
 ///
 /// Errors:
-///   kInvalidArgument  the profile failed, or a figure is missing or cannot be:
+///   kInvalidArgument  the profile failed, or a figure is missing or invalid:
 ///                     says which
 Result<MeasuredStep> measured_step(const nlohmann::ordered_json& report);
 

@@ -48,8 +48,8 @@ class ScanBoard {
   /// Begins to open a place, and gives this opening's name: the n-th opening of
   /// a place has one name in all processes. From now on `beat/R` rises.
   virtual std::string begin(std::string_view place) = 0;
-  /// It rises no more. The last rank to call this removes the listing and so
-  /// many shards.
+  /// It rises no more. The last rank to call this removes the listing and
+  /// that many shards.
   virtual void end(const std::string& opening, std::size_t shards) = 0;
   /// Writes a text, unless there is one. Errors: any; the board is lost
   virtual Result<bool> claim(const std::string& name,

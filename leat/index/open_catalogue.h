@@ -31,7 +31,7 @@ struct CatalogueOptions {
   TurnTimes times;
   /// When to list even though there is a catalogue.
   Refresh refresh = Refresh::automatic();
-  /// Makes the catalogue in the place of build_catalogue(), of all objects that
+  /// Makes the catalogue instead of build_catalogue(), of all objects that
   /// `index.selection` takes. May be empty.
   MakeCatalogue make = {};
   /// The other nodes of the job, which then use one listing. May be null.

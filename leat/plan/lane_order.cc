@@ -56,7 +56,7 @@ struct LaneOrder::Window {
   std::uint64_t key = 0;
   int bits = 0;              ///< There are 2^bits strata,
   std::uint64_t whole = 0;   ///< of this many samples each,
-  std::uint64_t longer = 0;  ///< and so many of them have one more.
+  std::uint64_t longer = 0;  ///< and this many of them have one more.
 
   std::uint64_t strata() const { return std::uint64_t{1} << bits; }
   /// The first of the strata that are taken in a round.

@@ -70,8 +70,8 @@ Result<StepModel> StepModel::of(const MeasuredStep& measured) {
 }
 
 StepModel::StepModel(const MeasuredStep& measured) : measured_(measured) {
-  // A stall is time that the supply took: if less was measured with nobody
-  // training, that is noise, or cores that training takes away.
+  // A stall is time that the supply took: if less was measured while nobody
+  // trained, that is noise, or cores that training takes away.
   measured_.warm_supply =
       std::max(measured_.warm_supply, measured_.preparation);
   measured_.cold_supply =

@@ -34,7 +34,7 @@ JobSpeed SharingJob::speed() const {
   const double ceiling = elsewhere ? elsewhere->ceiling : 0;
   if (!is_cache_dealt) return fit.speed_as_it_hits(ceiling);
   JobSpeed speed = fit.speed(ceiling);
-  // With equal parts, a part that one job fills answers each as if it were so
+  // With equal parts, a part that one job fills answers each as if it were that
   // many times as large.
   speed.dataset_bytes /= static_cast<double>(sharers);
   return speed;

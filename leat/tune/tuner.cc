@@ -19,7 +19,7 @@ constexpr double kFewReads = 16;
 constexpr double kWindowSeconds = 3;
 constexpr double kFirstSeconds = 0.9;
 
-// A gain below it is noise: the change is taken back.
+// A smaller gain is noise: the tuner undoes the change.
 constexpr double kLeastKeptGain = 0.03;
 // If the time of a read, a task or a training step changes by more than this
 // factor, the world has changed.
@@ -302,7 +302,7 @@ void Tuner::watch_the_world(const StageRates& rates) {
 
 void Tuner::seek(const Observation& now, const StageRates& rates, Step& step) {
   watch_the_world(rates);
-  if (seen_.size() < 2) {  // A trial has just been taken back.
+  if (seen_.size() < 2) {  // A trial has just been undone.
     is_settled_ = false;
     return;
   }

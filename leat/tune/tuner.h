@@ -34,16 +34,17 @@ struct Settings {
 ///
 /// While training waits for the loader, it asks the model (explain.h) how many
 /// threads and requests in flight the fastest stage of all would need, makes
-/// that change, lets it take hold, and measures. A change that did not gain is
-/// taken back and not tried again for a while, each time for longer. When the
-/// world changes (a read, a task or a step of training takes another time, the
-/// limits move, a long epoch has ended), all may be tried again. While the
-/// loader waits for training, it changes nothing.
+/// that change, lets it take hold, and measures. It undoes a change that gained
+/// too little, and does not try it again for a while, each time for longer.
+/// When the world changes (a read, a task or a step of training takes another
+/// time, the limits move, a long epoch has ended), all may be tried again.
+/// While the loader waits for training, it changes nothing.
 ///
-/// A store that fails, is late or is silent is none to be asked for more at a
-/// time: its time is not latency that requests hide, and what is measured
-/// meanwhile says nothing of a change. A change that is being tried is then
-/// taken back, and none but that of threads is tried until the store is well.
+/// If a store fails, is late or is silent, the tuner does not ask it for more
+/// at a time: more requests in flight would not hide its time, and
+/// measurements made meanwhile say nothing about a change. The tuner then
+/// undoes a change that it is trying and, until the store is well, tries only
+/// changes of threads.
 ///
 /// Parts of large ranges become shorter where reads could be more than there
 /// are ranges planned ahead, and longer where all requests are in flight and

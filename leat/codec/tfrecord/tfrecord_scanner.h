@@ -51,7 +51,7 @@ class TfrecordScanner final : public MemberScanner {
   std::optional<Want> wants() const override;
   /// Errors:
   ///   kCorrupt          cut short, a CRC that does not match, an Example that
-  ///                     is none, a feature whose kind changes; names the
+  ///                     is not one, a feature whose kind changes; names the
   ///                     offset and the record
   ///   kInvalidArgument  compressed, or too many features
   Result<void> feed(std::span<const std::byte> bytes,

@@ -157,7 +157,7 @@ class TiffReader final : public ImageReader {
         (mode_ == PixelMode::kGrey16 && samples_ != 1)) {
       return changed();
     }
-    file_.warnings = 0;  // So far of tags that nobody asked for.
+    file_.warnings = 0;  // Those so far are of tags that nobody asked for.
     return {};
   }
 

@@ -46,7 +46,7 @@ template <class See>
 bool walk(std::string_view file, const See& see) {
   const std::size_t claimed = number_at(file, 4, 4) + kChunkHeaderBytes;
   if (claimed < kFileHeaderBytes || claimed > file.size()) return false;
-  // The bytes behind it are no part of the image.
+  // The bytes behind it are not part of the image.
   std::string_view rest =
       file.substr(kFileHeaderBytes, claimed - kFileHeaderBytes);
   while (rest.size() >= kChunkHeaderBytes) {

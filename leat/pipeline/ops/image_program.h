@@ -34,7 +34,7 @@ class PixelsProgram {
   /// The array that run() makes from one of this `spec`.
   ///
   /// Errors:
-  ///   kInvalidArgument  it is no image of the type, layout and mode that
+  ///   kInvalidArgument  not an image of the type, layout and mode that
   ///                     compile_pixels_program() was told
   virtual Result<TensorSpec> output_for(const TensorSpec& spec) const = 0;
 

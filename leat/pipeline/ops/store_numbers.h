@@ -9,8 +9,7 @@
 
 namespace leat {
 
-/// Writes `numbers` as `dtype`, which is no float16 or bfloat16 and not
-/// complex.
+/// Writes `numbers` as `dtype`, which is neither float16, bfloat16 nor complex.
 ///
 /// REQUIRES: into.size() == numbers.size() * size_bytes_of(dtype).
 /// Errors:

@@ -148,9 +148,9 @@ void S3Store::send_read(ReadRequest request, CredentialsRef who,
               });
 }
 
-/// A service that fails after it has promised success sends an <Error> in the
-/// place of the bytes, which then becomes the body. An object that is one has
-/// an ETag.
+/// A service that fails after it has promised success sends an <Error>
+/// in place of the bytes, which then becomes the body. An object that
+/// is one has an ETag.
 bool is_error_as_success(HttpReply& reply, std::span<const std::byte> into) {
   if (reply.status != 200 || !reply.header("etag").empty()) return false;
   const std::string_view body = reply.misfit ? reply.body : as_text(into);

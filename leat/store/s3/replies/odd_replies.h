@@ -32,7 +32,7 @@ struct OddReply {
   std::uint64_t offset = 5;
   std::size_t size_bytes = 10;
   std::string etag = "\"v1\"";
-  /// Makes the reply, in the place of `reply`.
+  /// If set, makes the reply instead of `reply`.
   ScriptedServer::Answer answer{};
   /// The client has the deadlines of slow_replies.cc; else it is patient, since
   /// the machine may be busy.
