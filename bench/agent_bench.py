@@ -121,7 +121,7 @@ class Looks:
 
 
 def measured(options: argparse.Namespace) -> dict[str, float]:
-    """One agent with its jobs, for so many seconds: what it cost, and what it told."""
+    """One agent with its jobs, for this many seconds: what it cost, and what it told."""
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/agent.sock"
         agent = subprocess.Popen(

@@ -171,7 +171,7 @@ def sweep(way: str, rate_at: Callable[[int], float], counts: tuple[int, ...]) ->
             further = best // 2
         else:
             tried = ", ".join(f"{count}: {rates[count]:.0f}" for count in sorted(rates))
-            print(f"{way}: GETs a second at so many at once: {tried}; best {best}", file=sys.stderr)
+            print(f"{way}: GETs a second at this many at once: {tried}; best {best}", file=sys.stderr)
             return best
         rates[further] = rate_at(further)
 

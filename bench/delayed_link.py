@@ -4,7 +4,7 @@
         subprocess.run([*enter(0), "ping", "-c1", address(1)])
 
 Each node is a network namespace with a TUN device; a process of ours carries the
-packets between them. Packets leave a node at so many bytes a second, one after the
+packets between them. Packets leave a node at this many bytes a second, one after the
 other, and arrive so much later; nothing is lost. The kernel's own netem would do, but
 is not everywhere. Needs root, `ip` and /dev/net/tun.
 """

@@ -6,9 +6,10 @@ Each source is a folder of shards of 10,000 samples of 1,000 bytes, which are ho
 them. The sources have folders and catalogues of their own, as files; as bytes on disk, those are the same (hard
 links). Beside the mix of all samples stands one of a thousandth of them. Each run is a process of its own, with a full
 shuffle.
-How to read it: `open_ms` is the time to open the catalogues, `mix_ms` that of `leat.mix`, `first_ms` the time from
-`leat.Loader` to its first batch; the modules of leat have been imported before. `private_mb` is the memory of the process that no other shares (RssAnon) after so
-many batches, `mapped_mb` what it has of files, the catalogues among them: the kernel takes that back when it needs it.
+How to read it: `open_ms` is the time to open the catalogues, `mix_ms` that of `leat.mix`, `first_ms` the time
+from `leat.Loader` to its first batch; the modules of leat have been imported before. `private_mb` is the memory
+of the process that no other shares (RssAnon) after this many batches, `mapped_mb` what it has of files, the
+catalogues among them: the kernel takes that back when it needs it.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Endpoint:
     def upload(self, form: str, data: str) -> None:
         """The folder of that form, as a bucket of its name, unless it is there: the stamp's text says which."""
         if DATA[data].kind == "many":
-            raise Failed("only `leat bucket` serves one file as so many objects")
+            raise Failed("only `leat bucket` serves one file as this many objects")
         stamp = (self._root / f"{form}.made").read_text()
         if form in self._there:
             return

@@ -30,7 +30,7 @@ class Regime(NamedTuple):
     epochs: int = 1  # The last one is measured.
     ranks: int = 1
     step: float = 0.0  # Seconds that training sleeps, a batch.
-    fixed: int | None = None  # So many workers, instead of the best of a sweep: the study's grid.
+    fixed: int | None = None  # This many workers, instead of the best of a sweep: the study's grid.
     keep: float = 1.0  # The share of samples that a filter on their number keeps.
     nobody_wins: bool = False
 

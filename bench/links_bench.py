@@ -2,7 +2,7 @@
 
     ./dev bench links [--steps 10] [--delay 2] [--megabytes 50] [--json]
 
-Ranks on nodes of their own (bench/delayed_link.py), joined by links of so many
+Ranks on nodes of their own (bench/delayed_link.py), joined by links of this many
 milliseconds and megabytes a second, train perceptrons of three depths and three widths
 by DistributedDataParallel over gloo, one bucket a layer. The latency of a bucket and
 the bandwidth of a byte are fitted to the four extreme shapes on two nodes; a user would
@@ -37,7 +37,7 @@ PORT = 29555
 
 
 def measured(count: int, args: argparse.Namespace) -> list[dict[str, Any]]:
-    """The time of each shape on so many nodes."""
+    """The time of each shape on this many nodes."""
     shapes = [f"{depth}x{width}" for depth, width in itertools.product(DEPTHS, WIDTHS)]
     print(f"{count} nodes: {len(shapes)} networks", file=sys.stderr)
     with nodes(count, args.delay / 1e3, args.megabytes * 1e6) as enter, contextlib.ExitStack() as stack:

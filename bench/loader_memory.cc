@@ -1,10 +1,10 @@
 // loader_memory FOLDER CATALOGUE CACHED BATCHES: measures the memory of a
-// loader over a dataset, with so many of its records cached and so many batches
+// loader over a dataset, with CACHED of its records cached and BATCHES batches
 // delivered after that; prints one JSON object.
 //
 // The loader is a user's: reads ahead from files in FOLDER, a RAM tier,
-// Belady's. Only the bodies in the tier take no room, for the machine may not
-// have it: they are of zeros, as the files are, and are left as holes.
+// Belady's. Only the bodies in the tier take no room, because the machine may
+// not have it: they are of zeros, as the files are, and are left as holes.
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -110,7 +110,7 @@ std::unique_ptr<leat::Loader> open_loader(
   return *std::move(loader);
 }
 
-/// So many batches of the next epoch; the most that was resident.
+/// This many batches of the next epoch; the most that was resident.
 Resident deliver(leat::Loader& loader, std::uint64_t batches) {
   Resident most;
   const auto epoch = loader.begin();

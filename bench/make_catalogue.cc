@@ -1,5 +1,5 @@
 // make_catalogue PATH SAMPLES [BYTES]: writes the catalogue of that many
-// samples in shards of 10,000, a field of so many bytes and a label each.
+// samples in shards of 10,000, a field of this many bytes and a label each.
 #include <fmt/format.h>
 
 #include <cstdint>

@@ -192,7 +192,7 @@ class FixedAgent:
 
 
 def even_shares(cores: int, bytes_per_second: int, parts: int | None = None) -> Callable[[list[str]], dict[str, Shares]]:
-    """An equal part for each job that is there, or always one of so many parts."""
+    """An equal part for each job that is there, or always one of this many parts."""
 
     def shares(names: list[str]) -> dict[str, Shares]:
         count = parts or max(1, len(names))

@@ -5,7 +5,7 @@
 A step begins when the last rank has its batch, as where gradients are summed. The ranks
 meet at a socket of the file system, which is no part of the network between them. Prints
 one JSON object: seconds from the first meeting to the end of the last step, and what
-`loader.stats()` says of each epoch. Without a loader it takes so many steps.
+`loader.stats()` says of each epoch. Without a loader it takes this many steps.
 """
 
 from __future__ import annotations

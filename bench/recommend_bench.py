@@ -7,7 +7,7 @@ much of the cores' time, `leat bucket --total-bandwidth` so much of a network, a
 emulated accelerator sleeps for so long. bench/emulated_training.py is profiled on the
 first of them alone; `leat recommend` foretells the others, which are then run. Look at:
 `error %` of the time of those that were held out, its median within 12; and `dearer %`:
-how much more the machine that it picks costs than the truly cheapest, over so many
+how much more the machine that it picks costs than the truly cheapest, over this many
 lists of prices drawn at random around what the pieces are worth, within 5. Needs root.
 """
 

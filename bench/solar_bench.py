@@ -97,7 +97,7 @@ def simulated_alone(folder: pathlib.Path, job: dict[str, Any]) -> dict[str, tupl
 
 
 def placement(folder: pathlib.Path, job: dict[str, Any]) -> tuple[tuple[float, float], float]:
-    """The caches as servers, simulated and live. A server has a page for so many of
+    """The caches as servers, simulated and live. A server has a page for this many of
     one size. Samples are larger here, so that the servers' content can be given in
     MiB."""
     mib = 8 * job["percent"] // 25

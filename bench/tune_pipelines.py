@@ -137,7 +137,7 @@ class Run:
     settings: str
 
 
-# When to begin to measure: so many seconds after the start, or once it says so, of such a time and loader.
+# When to begin to measure: this many seconds after the start, or once it says so, of such a time and loader.
 Settle = Union[float, Callable[[float, leat.Loader], bool]]
 
 
@@ -171,7 +171,7 @@ def run(
 ) -> Run:  # fmt: skip
     """Trains until it has settled, then counts samples for `measure` seconds.
 
-    `step` says how long a step takes, so many seconds after the start.
+    `step` says how long a step takes, this many seconds after the start.
     """
     step = step or (lambda _: pipeline.step)
     peak = 0

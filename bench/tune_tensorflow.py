@@ -8,7 +8,7 @@ Answers each further one, a JSON object, with one on stdout:
 
     {"verify": true}                    -> {"digest": ..., "gets": n}   every read once; the bytes that came
     {"calls": 64, "settle": 8, "seconds": 3} -> {"rate": samples/s, "gets": n}   trained for so long
-    "calls" is AUTOTUNE, or so many calls of map() at once
+    "calls" is AUTOTUNE, or this many calls of map() at once
 
 A rate is of samples that were trained on, but of no more than the bytes that came in that time make: hundreds of
 calls at once hold so much that was read before that they would outdo the store for longer than is measured.

@@ -155,7 +155,7 @@ class TorchWay:
         return epoch.steady_rate
 
     def _least(self, workers: int) -> tuple[int, list[list[int]]]:
-        """The least number of batches that so many workers train, and batches that suffice:
+        """The least number of batches that this many workers train, and batches that suffice:
         those of the epoch, and if these are too few, the same again."""
         least = BATCHES_A_WORKER * max(1, workers)
         return least, self._batches * -(-least // len(self._batches))

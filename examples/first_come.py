@@ -32,7 +32,7 @@ class Step(NamedTuple):
 
 
 class FirstCome:
-    """Hands out the batches of so many epochs. Threads: any.
+    """Hands out the batches of this many epochs. Threads: any.
 
     Args:
         state: what `state` gave in an earlier run.

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Fails if a sentence begins as only a question should, or its lines are ragged.
+"""Fails if a sentence begins as only a question should, or stumbles, or is ragged.
 
     check_prose.py [PATH...]      files and folders; all that git knows by default
 
 A sentence names its subject first. One that begins with What, Who, Whose, Whom,
-Of, Where, Whoever, Whatever or Wherever hides it, unless it is a question. The
+Of, Where, Whoever, Whatever or Wherever hides it, unless it is a question. Some
+turns of phrase make readers stumble; comments and documents do without them. The
 check reads Markdown, comments (C++, Python, TypeScript, CMake, shell), docstrings
 and strings, so help texts and log messages too. Headings may begin as they like.
 
@@ -25,6 +26,13 @@ import typing
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OPENERS = re.compile(
     r"(?:What|Who|Whose|Whom|Of|Where|Whoever|Whatever|Wherever)\b(?!\s+course\b)")
+STUMBLES = {  # The phrase: a plain one.
+    re.compile(r"\b[Ss]o many (?!that\b|as\b)"): "this many",
+    re.compile(r"^As [a-z][\w:]*\(\),"): "Like f(),",
+    re.compile(r"\b(?:is|are) (?:said|told) (?:once|so|wrong)\b"): "is logged once",
+    re.compile(r"\bif it is none\b(?! of)"): "if it is not one",
+    re.compile(r", for (?:it|they|nobody|others|(?:a|the) \w+) (?:is|are|may|has|have|can|must)\b"): "because",
+}
 SENTENCE_END = re.compile(r"(?<=[.!?])[\"'`)\]*_]*\s+(?=[\"'`(\[*_]*[A-Z])")
 LEAD_IN = re.compile(r"\*\*[^*]+\*\*[:.]?\s*")  # **Bold.** heads a paragraph.
 LIST_ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+")
@@ -46,6 +54,14 @@ def bad_sentences(text: Text):
         is_other = bare.endswith("?") or text.is_label and not bare.endswith(".")
         if OPENERS.match(bare) and not is_other:
             yield bare
+
+
+def stumbles(text: Text):
+    """(phrase, a plain one) of each sentence of a comment or a document."""
+    for sentence in () if text.is_label else SENTENCE_END.split(text.words):
+        for pattern, plain in STUMBLES.items():
+            if match := pattern.search(sentence.strip()):
+                yield match.group().strip(" ,"), plain
 
 
 # --- Markdown ---------------------------------------------------------------
@@ -183,6 +199,8 @@ def complaints_of(path: pathlib.Path, source: str):
     for text in texts:
         for sentence in bad_sentences(text):
             yield text.line, f"begins as a question: {sentence[:70]}"
+        for phrase, plain in stumbles(text):
+            yield text.line, f"says {phrase!r}: say {plain!r}"
     if path.suffix == ".md":
         for line, length in ragged_lines(source):
             yield line, f"the line ends at column {length}: wrap the paragraph anew"

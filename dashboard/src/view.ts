@@ -83,7 +83,7 @@ export interface View {
 
 const KEPT_SECONDS = 600;
 const KEPT_DECISIONS = 100;
-/** The page still asks for the gains of so many decisions. */
+/** The page still asks for the gains of this many decisions. */
 const OPEN_DECISIONS = 20;
 
 /** Everything that is known of the node: the last answer, and points and decisions of the ones before. */

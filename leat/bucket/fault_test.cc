@@ -19,7 +19,7 @@ FaultInjector scripted(std::string_view text) {
   return FaultInjector(/*seed=*/1, {}, *std::move(script));
 }
 
-/// The outcomes of so many equal requests: 'x' for a fault, '.' for none.
+/// The outcomes of this many equal requests: 'x' for a fault, '.' for none.
 std::string fates(FaultInjector& injector, int count,
                   const FaultQuestion& question = kGet) {
   std::string fates;

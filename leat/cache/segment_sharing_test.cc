@@ -258,7 +258,7 @@ class EarlierRunTest : public SegmentSharingTest {
 
   EarlierRunTest() { run_before(1); }
 
-  /// Fills the folder, anew, with so many ranks.
+  /// Fills the folder, anew, with this many ranks.
   void run_before(std::uint32_t ranks) {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directory(folder_);

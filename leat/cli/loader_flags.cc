@@ -71,9 +71,9 @@ void LoaderFlags::add_to(CLI::App& app) {
   count("--max-in-flight", max_in_flight, kMostInFlight,
         "requests in flight on this node; default: 128");
   count("--fetch-size", fetch_size, FetchAhead::kMost,
-        "read ahead as DELI does: in fetches of so many samples");
+        "read ahead as DELI does: in fetches of this many samples");
   count("--queue-threshold", queue_threshold, FetchAhead::kMost,
-        "with --fetch-size, fetch more when so many of those asked for are "
+        "with --fetch-size, fetch more when this many of those asked for are "
         "left; default: 0",
         0);
   app.add_option("--cache", cache,
@@ -100,7 +100,7 @@ void LoaderFlags::add_to(CLI::App& app) {
   app.add_flag("--cache-shared", cache_shared,
                "share it with other jobs of this node that read the same data");
   count("--cache-first-within", cache_first_within, Steps::kMax,
-        "deliver cached samples first, among so many positions", 0);
+        "deliver cached samples first, among this many positions", 0);
   app.add_option("--cache-peers", cache_peers,
                  "host:port,...: memcached servers that all ranks share")
       ->delimiter(',');

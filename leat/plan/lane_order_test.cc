@@ -14,7 +14,7 @@ namespace {
 
 using Ids = std::vector<std::uint64_t>;
 
-/// Pieces of so many samples each.
+/// Pieces of this many samples each.
 std::shared_ptr<const BlockMap> pieces_of(
     const std::vector<std::uint64_t>& sizes) {
   std::vector<SampleSpan> spans;
@@ -69,7 +69,8 @@ RC_GTEST_PROP(LaneOrderProperty, IsABijectionOfAnyPieces,
   }
 }
 
-// Reading by pieces relies on this: at most so many pieces are in use at once.
+// Reading by pieces relies on this: at most this many pieces are in use at
+// once.
 TEST(LaneOrderTest, MixesNoMorePiecesThanAllowed) {
   std::vector<std::uint64_t> sizes;
   for (std::uint64_t i = 0; i < 300; ++i) sizes.push_back(20 + i * i % 17);

@@ -33,7 +33,7 @@ TEST(PeerServersTest, HoldsNineTenthsOfItsMemory) {
   constexpr std::uint64_t kSamples = 100000;
   PeerServers servers({.bytes = 2000000, .servers = 2}, kSamples, {100});
 
-  // 3.6 MB of 10 MB; a draw of so many samples is within 1 % of it.
+  // 3.6 MB of 10 MB; a draw of this many samples is within 1 % of it.
   EXPECT_NEAR(static_cast<double>(held(servers, kSamples)), .36 * kSamples,
               .01 * kSamples);
 }

@@ -50,7 +50,7 @@ class Cache:
             together. Each job reads the records of all. If several jobs miss a record at
             once, one of them fetches and makes it. Records that another job has yet to read
             go last.
-        first_within: a number of positions; among the next so many of a rank's order, the
+        first_within: a number of positions; among this many next positions of a rank's order, the
             loader first delivers those whose samples are cached. 0 keeps the order. Each
             epoch is still a permutation, but the order differs from run to run, and a state
             belongs to its rank alone. It is meant for jobs with ``shared=True``, which so
@@ -203,7 +203,7 @@ def shared_among(cache: CacheChoice, *, memory: str | int | None, reads_alone: s
 
     Args:
         memory: of the loader.
-        reads_alone: why no cache is added unasked, which is said once; "" if one is.
+        reads_alone: why no cache is added unasked, which is logged once; "" if one is.
 
     Raises:
         leat.InvalidArgument: it would give these processes different batches.

@@ -20,7 +20,7 @@ from leat._functions import global_generators
 from leat.ops import Filter, Python
 
 _CALLS = 3
-"""So many calls in turn have to draw, since the program may draw beside one of them."""
+"""This many calls in turn have to draw, since the program may draw beside one of them."""
 _PATIENCE_SECONDS = 0.1
 """A function may wait for another loader, and so for that one's functions: they are not looked at then."""
 

@@ -286,7 +286,7 @@ class Loader(metaclass=_Told):
         return epochs
 
     def recent(self) -> dict[str, Any]:
-        """As stats(), for the last minute, to the second."""
+        """Like stats(), for the last minute, to the second."""
         return self._native.recent()
 
     def watch(self, module: Any) -> None:

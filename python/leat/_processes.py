@@ -86,7 +86,7 @@ class Processes:
             self._give_back(worker)
 
     def start(self, count: int, functions: Sequence[Shipped]) -> None:
-        """Starts so many workers, or as many as the limit lets, which then have the functions.
+        """Starts this many workers, or as many as the limit lets, which then have the functions.
 
         Raises:
             Exception: any kind; a worker did not start, or does not find what a function needs.

@@ -121,7 +121,7 @@ class Progress:
                 self._screen.update(*self._state)
 
     def tell(self, done: int, count: int) -> None:
-        """So many are done of `count`; 0: nobody knows of how many."""
+        """This many are done of `count`; 0: nobody knows of how many."""
         with self._lock:
             self._state = (done, count)
             if self._screen is not None:

@@ -181,7 +181,7 @@ class FunctionWorkers:
 
 
 def _most_workers(threads: int) -> int:
-    """So many can compute at a time. The engine may have more threads, for functions that wait."""
+    """This many can compute at a time. The engine may have more threads, for functions that wait."""
     try:
         _, _, local_ranks = _native.launched()
     except InvalidArgument:  # Lightning says part of it.

@@ -87,7 +87,7 @@ std::optional<std::int64_t> listed_at(const Dataset& dataset) {
   return dataset.listed_at.time_since_epoch().count();
 }
 
-/// Beyond so many objects their ETags take too long to compare.
+/// Beyond this many objects their ETags take too long to compare.
 constexpr std::uint64_t kMostVersions = 4'000'000;
 
 /// Identifies the versions that the objects of a bucket had as they were

@@ -45,7 +45,7 @@ std::uint64_t checked_memory(const std::string& memory) {
                   format_bytes(bytes), format_bytes(there)))));
 }
 
-/// For the loaders of so many ranks, each of which has one. memcached cannot
+/// For the loaders of this many ranks, each of which has one. memcached cannot
 /// have more than the files that it may open.
 std::uint32_t connections_for(std::uint32_t ranks) {
   constexpr std::uint64_t kLeast = 1024;

@@ -105,8 +105,8 @@ class DrivenCache {
                                  std::uint64_t position);
   std::optional<CacheLevel> read_at(SampleId id, AccessTime now,
                                     AccessTime next_use);
-  /// As read(), but the store's answers come `late_reads` later: true if a tier
-  /// had it, or another read was bringing it already.
+  /// Like read(), but the store's answers come `late_reads` later: true if a
+  /// tier had it, or another read was bringing it already.
   bool read_ahead(SampleId id, std::uint64_t epoch, std::uint64_t position);
   /// The reads of rank 0 that holders are dealt, in an epoch. REQUIRES: one
   /// tier, and a locality that deals to holders.

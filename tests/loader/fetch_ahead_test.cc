@@ -25,7 +25,7 @@ LoaderOptions fetching_ahead(FetchAheadOptions fetch_ahead) {
 }
 
 /// The samples of an epoch in their order, one in 17 of which is empty and is
-/// not asked for: the requests of each first so many of them.
+/// not asked for: the requests of each first this many of them.
 std::vector<std::uint64_t> requests_of_first(const World& world) {
   LoaderOptions options = fetching_ahead({});
   options.fetch_ahead.reset();

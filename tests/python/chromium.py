@@ -81,7 +81,7 @@ class Tab:
         self.page.wait_for_timeout(1000 * seconds)
 
     def show_as(self, width: int, scheme: str = "light", media: str = "screen", motion: str = "no-preference") -> None:
-        """As wide as so many pixels, in a light or dark scheme, on screen or in print, with motion or `reduce`d."""
+        """As wide as this many pixels, in a light or dark scheme, on screen or in print, with motion or `reduce`d."""
         self.page.set_viewport_size({"width": width, "height": 900})
         self.page.emulate_media(media=media, color_scheme=scheme, reduced_motion=motion)
 

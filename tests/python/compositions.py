@@ -93,7 +93,7 @@ class Composition:
 
 
 def compositions(count: int, seed: int) -> list[Composition]:
-    """So many of them, drawn: each value of each axis comes, as soon as there is room for it."""
+    """This many of them, drawn: each value of each axis comes, as soon as there is room for it."""
     draw = random.Random(seed)
     possible = [each for values in itertools.product(*AXES.values()) if (each := Composition(*values)).is_possible]
     draw.shuffle(possible)

@@ -14,7 +14,7 @@ def steps_if_read_about_once(dataset, served, size, check, most_bytes=lambda wor
     Args:
         size: of the stored bytes, of which each piece of 8 MiB is asked for about once.
         check: is called with each batch, and the number of ranks.
-        most_bytes: how many bytes so many ranks may read.
+        most_bytes: how many bytes this many ranks may read.
     """
     found = {}
     for world in WORLDS:

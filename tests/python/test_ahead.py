@@ -105,9 +105,22 @@ def test_another_batch_than_was_looked_at_gets_no_copy(parts):
     wait_until(lambda: copier.copied)
     engine.at = 3
 
-    assert ahead.take(engine.next()) is None
+    assert ahead.take(engine.next()) is None and ahead.take(engine.next()) is None
     wait_until(lambda: len(copier.copied) == 2)
-    assert ahead.take(engine.next())[0][1].tolist() == [4] * 4
+    assert ahead.take(engine.next())[0][1].tolist() == [5] * 4
+
+
+def test_a_copy_made_before_the_batch_before_is_taken_is_kept(parts):
+    engine, copier, ahead = parts
+    engine.at = 1
+    ahead.begin(engine.look, lambda fields: fields)
+    wait_until(lambda: copier.copied)
+    engine.at = 0
+
+    assert ahead.take(engine.next()) is None
+    assert ahead.take(engine.next())[0][1].tolist() == [1] * 4
+    wait_until(lambda: len(copier.copied) == 2)
+    assert [number for _, number in copier.copied] == [1, 2]
 
 
 def test_a_look_that_a_new_epoch_overtook_is_forgotten(parts):

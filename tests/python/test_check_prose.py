@@ -39,6 +39,9 @@ BAD = {
     "a log message": ("x.py", 'log.info("Where it went is not known.")\n', [1]),
     "a Python comment": ("x.py", "x = 1  # Whoever asks.\n", [1]),
     "a shell comment": ("x.sh", "# What it runs.\necho\n", [1]),
+    "a phrase that stumbles": ("x.h", "/// The time of so many steps.\n", [1]),
+    "a phrase in a docstring": ("x.py", '"""Good. It has run, for the machine is idle."""\n', [1]),
+    "a phrase in a document": ("x.md", "A change is said once.\n", [1]),
     "a ragged line": ("x.md", f"{'word ' * 20}\nshort\n{'word ' * 20}\n", [2]),
     "Python that does not parse": ("x.pyi", "def f() -> int: ...\n    x: int\n", [2]),
 }
@@ -55,6 +58,8 @@ GOOD = {
     "code that only looks like it": ("x.cc", "x = Of(What); // Good.\nchar c = '\"'; // Fine.\n"),
     "a caption": ("x.ts", 'new Table("What each job was given");\n'),
     "a URL in a string": ("x.cc", 'f("https://a.b/c");  // The address.\n'),
+    "a phrase that says how many": ("x.h", "// There are so many that each has one.\n"),
+    "a phrase in a string": ("x.py", 'print("so many steps")\n'),
     "an even paragraph": ("x.md", f"{'word ' * 20}\n{'word ' * 19}\nend\n"),
     "a short line before a long word": ("x.md", f"{'word ' * 16}\nsee\n{'x' * 80}\n"),
 }

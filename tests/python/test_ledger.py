@@ -57,7 +57,7 @@ def test_the_ledger_is_what_the_bucket_counted(data, tmp_path):
 
 @pytest.fixture
 def accelerators(tmp_path):
-    """Variables for which a program finds an NVML that knows devices of so many watts."""
+    """Variables for which a program finds an NVML that knows devices of this many watts."""
     folder = pathlib.Path(leat.testing.find_binary()).resolve().parent.parent / "testing/nvml"
     if not (folder / "libnvidia-ml.so.1").exists():
         pytest.skip("no accelerator is needed, but the stand-in for NVML, which is built with the tests "

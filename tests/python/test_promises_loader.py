@@ -596,7 +596,7 @@ def test_padding_that_nobody_can_tell_is_warned_of(pictures, said):
 
 
 class Lengths:
-    """A sampler without a len(), which gives so many samples in each epoch."""
+    """A sampler without a len(), which gives this many samples in each epoch."""
 
     def __init__(self, *lengths: int) -> None:
         self._lengths, self._epoch = lengths, 0

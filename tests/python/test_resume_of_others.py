@@ -50,7 +50,7 @@ def two(tmp_path_factory):
 
 
 def ids(loader, batches: int | None = None) -> list[int]:
-    """The samples of so many batches, through epochs; of one epoch if None."""
+    """The samples of this many batches, through epochs; of one epoch if None."""
     if batches is None:
         return [int(i) for batch in loader for i in batch["index"]]
     endless = (batch for _ in itertools.count() for batch in loader)

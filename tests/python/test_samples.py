@@ -56,7 +56,7 @@ def load(url: str, ops, **options):
 
 
 def samples_of(loader, epochs: int = 1) -> list[dict]:
-    """Every sample of so many epochs, as a dict of arrays."""
+    """Every sample of this many epochs, as a dict of arrays."""
     with loader:
         return [
             {name: values[row] for name, values in batch.items()}

@@ -405,7 +405,7 @@ def test_what_cannot_be_dealt_is_said_before_the_shards_are_read(small, fresh_ca
 
 
 def left_by_the_scanner(data, folder, batches, more=0, **options):
-    """The report of the other of two ranks, when the scanning one is killed after so
+    """The report of the other of two ranks, when the scanning one is killed after this
     many batches."""
     with Job(data, folder, 2, **options) as job:
         scanner = job.start(0, waits=True, pause=batches)

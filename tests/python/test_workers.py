@@ -221,7 +221,7 @@ def test_ctrl_c_is_for_the_parent_alone():
 
 
 def meter(*calls: tuple[float, float], alone: float, cpu: float = 0.0, threads: int = 2) -> _workers.Meter:
-    """A meter of calls, each from one moment to another, and each with so many seconds alone and of a core."""
+    """A meter of calls, each from one moment to another, and each with this many seconds alone and of a core."""
     made = _workers.Meter()
     callers = itertools.cycle(range(threads))
     moments = sorted([(begin, 1, begin) for begin, _ in calls] + [(end, 0, begin) for begin, end in calls])

@@ -116,7 +116,7 @@ with loader:
 def read_in_ranks(
     endpoint: str, ranks: int, *, epochs: int = 1, in_flight: int = 64, batch: int = 25, url: str = "s3://objects"
 ) -> Found:
-    """Reads a bucket in so many processes of one node; `in_flight` is of each."""
+    """Reads a bucket in this many processes of one node; `in_flight` is of each."""
     processes = []
     for rank in range(ranks):
         words = {"url": url, "endpoint": endpoint, "epochs": epochs, "in_flight": in_flight, "batch": batch}

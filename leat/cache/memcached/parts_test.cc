@@ -126,7 +126,7 @@ TEST(ServerNameTest, ReadsHostsAndPorts) {
   }
 }
 
-/// The parser's events for `text` given in portions of so many bytes.
+/// The parser's events for `text` given in portions of this many bytes.
 std::string heard(const std::string& text, std::size_t portion) {
   using Kind = ReplyEvent::Kind;
   MemcachedReplyParser parser;

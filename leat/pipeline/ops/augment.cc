@@ -37,7 +37,7 @@ struct Reach {
   double rotate = 30;
   double colour = 0.9;
   double posterize_from = 8;   ///< Bits: from here
-  double posterize_range = 4;  ///< so many down.
+  double posterize_range = 4;  ///< this many down.
 };
 
 Reach rand_reach(std::uint32_t width, std::uint32_t height) {

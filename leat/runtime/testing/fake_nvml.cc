@@ -1,5 +1,5 @@
 // A libnvidia-ml.so.1 for tests: devices of which a file tells, that FAKE_NVML
-// names. Each of its lines is a device: "1500" has used so many millijoules,
+// names. Each of its lines is a device: "1500" has used this many millijoules,
 // "250 W" uses so much all the time, "busy 37" computes 37 % of the time,
 // "error 3" answers with NVML's error 3. Its UUID is GPU- and its number.
 // Without the file no driver is loaded.

@@ -7,8 +7,8 @@
 
 namespace leat {
 
-/// The JSON in `text`; discarded, and so neither object nor array, if it is
-/// none or has more objects and arrays than a full page of a listing: a tree
+/// The JSON in `text`; discarded, and so neither object nor array, if it is not
+/// JSON or has more objects and arrays than a full page of a listing: a tree
 /// takes far more memory than its text.
 nlohmann::json parse_json_text(std::string_view text);
 

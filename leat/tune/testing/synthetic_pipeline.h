@@ -69,7 +69,8 @@ class SyntheticPipeline {
     if (w.training_seconds > 0) speed = std::min(speed, 1 / w.training_seconds);
     return speed;
   }
-  /// The cores that so many threads get: as large a part as each other thread.
+  /// The cores that this many threads get: as large a part as each other
+  /// thread.
   double cores_of(std::size_t threads) const {
     const auto t = static_cast<double>(threads);
     return std::min(t, world_.cores * t / (t + world_.others));

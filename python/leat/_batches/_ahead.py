@@ -67,7 +67,7 @@ class Ahead:
         """An epoch has begun.
 
         Args:
-            look: the next batch if it is there within so many seconds, in the engine's memory; None as well at the end
+            look: the next batch if it is there within this many seconds, in the engine's memory; None as well at the end
                 and where the engine would raise.
             convert: of a batch, before it is copied.
         """
@@ -88,13 +88,15 @@ class Ahead:
     def take(self, fields: Fields) -> Fields | None:
         """The copy of the batch that the engine has delivered; None if there is none."""
         with self._changed:
-            seen = self._next
-            if seen is None or seen.places != _places_of(fields):
-                copied = None
-            else:
+            seen, copied = self._next, None
+            if seen is not None and seen.places == _places_of(fields):
                 self._changed.wait_for(seen.ended)
-                copied = seen.copied
+                seen, copied = None, seen.copied
             self._overtake()
+            if seen is not None and not seen.was_kept:
+                # The engine may have delivered this batch, and shown the one after it, before this call.
+                seen.was_kept = True
+                self._next = seen
             self._changed.notify_all()
         return None if copied is None else self._copier.hand_over(copied)
 
@@ -177,6 +179,8 @@ class _Next:
         self.places = _places_of(fields)
         self.copied: Any = None
         self.is_done = False
+        self.was_kept = False
+        """A batch before it was taken meanwhile."""
 
     def ended(self) -> bool:
         """Whether it was tried to copy it."""

@@ -479,7 +479,7 @@ def rows_of(
             _check_labels(column.values, named, url)
             classes = named
         columns.append((name, column.kind, column.values, None, None, None))
-    # The footers' numbers are true: so many values were found in each column.
+    # The footers' numbers are true: this many values were found in each column.
     names = [f"{file.key}:{row}" for file in files for row in range(file.rows())]
     return rows, names, columns, classes
 

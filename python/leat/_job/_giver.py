@@ -34,7 +34,7 @@ class Giver:
 
     Two threads: one copies the next batch to shared memory as soon as it is there, so that the
     training thread seldom has to; one talks with the siblings. Neither waits for a sibling: one
-    that has not taken so many batches is left alone, and makes its own.
+    that has not taken this many batches is left alone, and makes its own.
 
     Threads: `next` by any, one at a time; `close` by any.
 

@@ -30,7 +30,7 @@ _LARGEST_STRIDE = 1 << 20
 _NO_WAIT = "storage"
 """The cause of a wait of 0 s."""
 _EPOCHS = 256
-"""The lateness of so many epochs is remembered."""
+"""The lateness of this many epochs is remembered."""
 _SECONDS_TO_SAY = 5.0
 
 
@@ -190,7 +190,7 @@ class _Block:
         return self.is_last or self._work[-1] is None or self._work[-1].is_known()
 
     def stride(self, period: float) -> int:
-        """One of so many such blocks is told: a power of two."""
+        """One of this many such blocks is told: a power of two."""
         stride = 1
         while stride * self._seconds * _BLOCKS_A_ROUND < period and stride < _LARGEST_STRIDE:
             stride *= 2

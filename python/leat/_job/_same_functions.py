@@ -65,7 +65,7 @@ class _Hashed(io.RawIOBase):
         return size
 
     def take(self, size: int) -> None:
-        """Raises if there is no room for so many bytes more."""
+        """Raises if there is no room for this many bytes more."""
         if size > self._left:
             raise ValueError(f"it holds more than {_MOST_BYTES >> 20} MiB, which are too many to compare")
         self._left -= size

@@ -88,7 +88,7 @@ class ScanBoard:
         return opening
 
     def end(self, opening: str, shards: int) -> None:
-        """This rank beats no more. The last of all ranks removes the listing and what was found in so many shards."""
+        """This rank beats no more. The last of all ranks removes the listing and what was found in this many shards."""
         self._beats.pop(opening).set()
         try:
             if shards:  # One that has not read the listing knows of none.

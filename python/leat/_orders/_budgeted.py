@@ -32,7 +32,7 @@ class BudgetOrder(RowOrder):
         lengths: of all samples.
         micro_batches: of a step, over all ranks.
         samples_of: the samples of an epoch, in the order in which they are taken.
-        window: so many of them are planned together.
+        window: this many of them are planned together.
         seed: with the epoch, draws the order of steps; None keeps it.
         ranks, drops, mixed: as for `RowOrder`.
     """

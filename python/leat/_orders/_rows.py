@@ -31,7 +31,7 @@ class LatestPlans(Generic[Plan]):
         self._plans: dict[int, Plan] = {}
 
     def of(self, epoch: int, most: int) -> Plan:
-        """The plan of an epoch; at most so many stay."""
+        """The plan of an epoch; at most this many stay."""
         if epoch in self._plans:
             plan = self._plans.pop(epoch)
         else:
@@ -46,7 +46,7 @@ class LatestPlans(Generic[Plan]):
 
 
 class RowOrder(EpochOrder):
-    """The samples of each epoch by position, in rows; a step is so many rows.
+    """The samples of each epoch by position, in rows; a step is a fixed number of rows.
 
     Args:
         rows_of_a_step: over all ranks.

@@ -169,7 +169,7 @@ class ChangingWeights(EpochOrder):
 
 
 def without_replacement(weights: np.ndarray, seed: int, epoch: int, size: int) -> np.ndarray:
-    """So many draws, each in proportion to the weights of what is left: uint64.
+    """This many draws, each in proportion to the weights of what is left: uint64.
 
     Draws with replacement whose repeats are left out are such draws. Samples that were drawn leave
     the table after each round, or light ones would wait for long behind heavy ones.

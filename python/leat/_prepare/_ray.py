@@ -19,7 +19,7 @@ _known: dict[str, tuple[Flow, State, dict[int, Step]]] = {}
 
 
 def tasks(count: int, address: str | None) -> Hands:
-    """So many tasks at once.
+    """This many tasks at once.
 
     Raises:
         leat.InvalidArgument: ray is not installed, or there is no cluster at that address.

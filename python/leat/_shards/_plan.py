@@ -65,7 +65,7 @@ def plan_of(
 
 
 def cut(sizes: np.ndarray, shard_bytes: int) -> list[tuple[int, int]]:
-    """Runs of samples of at most so many bytes each; a larger sample is alone."""
+    """Runs of samples of at most this many bytes each; a larger sample is alone."""
     ends = np.cumsum(sizes)
     ranges, begin = [], 0
     while begin < len(sizes):

@@ -83,7 +83,7 @@ def show(
         samples: the numbers of the samples to show, in place of a choice.
         seed: decides which samples are shown, and with the epoch what random ops draw: the
             draws are those of a training with this seed.
-        epochs: the draws of so many epochs are shown side by side.
+        epochs: the draws of this many epochs are shown side by side.
         decode: a function from a sample's tokens, or from its bytes that are no picture, to a
             text, such as a tokenizer's ``decode``.
         storage_options: as for `leat.Dataset`.

@@ -39,7 +39,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("--ops", action="append", metavar="OPS", default=[],
            help="ops to show beside what is stored: module:name or file.py:name, a list of leat.ops; or words, "
                 "as of leat bench; NAME=OPS gives a heading; may be repeated")  # fmt: skip
-    option("--epochs", type=int, default=1, metavar="N", help="the draws of so many epochs, side by side (1)")
+    option("--epochs", type=int, default=1, metavar="N", help="the draws of this many epochs, side by side (1)")
     option("--seed", type=int, default=0, metavar="N", help="decides the samples, and what random ops draw (0)")
     option("--decode", metavar="FUNCTION", help="module:name or file.py:name: makes a text of a sample's tokens")
     option("--json", action="store_true", help="print JSON: the page, its samples and bytes")

@@ -167,7 +167,7 @@ class Op:
     def _number_list(
         self, name: str, value: Any, counts: Sequence[int]
     ) -> list[float] | None:
-        """So many finite numbers; one alone needs no list. None stays None."""
+        """This many finite numbers; one alone needs no list. None stays None."""
         if value is None:
             return None
         numbers = list(value) if isinstance(value, (list, tuple)) else [value]

@@ -45,7 +45,7 @@ class Cores:
         return self.judge(self._seconds, self._cpu)
 
     def judge(self, seconds: float, cpu: float) -> bool | None:
-        """The same as `are_more_worthwhile`, from CPU seconds in so many
+        """The same as `are_more_worthwhile`, from CPU seconds in this many
         seconds."""
         if seconds < SHORT_SECONDS:
             return None

@@ -78,7 +78,7 @@ class Crew:
         return list(self._threads)
 
     def submit(self, work: Work, threads: int) -> None:
-        """Adds a batch after all others; starts up to so many threads in all."""
+        """Adds a batch after all others; starts up to this many threads in all."""
         with self._changed:
             self._waiting.append(work)
             self._changed.notify(work.places - work.next_place)

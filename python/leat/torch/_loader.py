@@ -44,7 +44,7 @@ class DataLoader(torch.utils.data.DataLoader[T]):
       of the training loop, and collated there. No process is started; the dataset is
       not copied; ``worker_init_fn`` runs once for each of the n, in a thread.
     - ``workers="processes"``, or ``multiprocessing_context=``: torch's own n worker
-      processes. With ``threads=`` each fetches the items of its batch by so many threads.
+      processes. With ``threads=`` each fetches the items of its batch by that many threads.
 
     Several threads call ``dataset[i]`` at a time, so it must allow that. torch's own
     iterators, with their processes, iterate an IterableDataset.

@@ -43,7 +43,7 @@ def made_frames(sound: Sound, rate: Union[int, None]) -> int:
 
 
 def count_of(frames: int, cut: Cut) -> int:
-    """The segments of a file of so many frames."""
+    """The segments of a file of this many frames."""
     if cut.frames is None:
         return min(frames, 1)
     if not cut.pads:

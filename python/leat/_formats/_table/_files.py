@@ -35,7 +35,7 @@ class TableFile:
     version: str
     """Differs if the bytes differ; empty if only the bytes tell."""
     read_part: Callable[[int, int], bytes]
-    """Reads so many bytes from an offset, of this version."""
+    """Reads this many bytes from an offset, of this version."""
 
     def read(self, at: int, length: int) -> bytes:
         if at == 0 and length == self.size:
