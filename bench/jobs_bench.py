@@ -54,6 +54,7 @@ BUCKET = "photographs"
 RESIZED = 341 * 256 * 3  # Bytes of a picture whose shorter side became 256.
 PAGES = 2 * 4096  # A record's head, and what fills up its pages.
 SHARE = 0.4  # The share of all photographs that caches have room for.
+MOST_WORKERS = 32  # Each takes some 60 MB of its own.
 LEAST_BATCHES = 20  # That each worker of torch makes in the sweep.
 
 
@@ -157,13 +158,13 @@ def way(place: Place, told_of_each: list[str]) -> Callable[[], dict[str, float]]
 def best_workers(place: Place, seeds: range) -> int:
     """torch's fastest number of workers of each of the jobs, here.
 
-    More are tried until more are slower, or there are 32; a trial is as long as each
-    worker needs for LEAST_BATCHES.
+    More are tried until more are slower, or there are MOST_WORKERS; a trial is as long
+    as each worker needs for LEAST_BATCHES.
     """
     batches = math.ceil(len(place.keys) / BATCH)
     found: dict[int, float] = {}
     workers = 1
-    while workers <= 32:
+    while workers <= MOST_WORKERS:
         epochs = math.ceil(LEAST_BATCHES * workers / batches)
         told = [place.told(seed, loader="torch", workers=workers, epochs=epochs) for seed in seeds]
         found[workers] = place.run(told)[0] / epochs
@@ -171,8 +172,10 @@ def best_workers(place: Place, seeds: range) -> int:
             break
         workers *= 2
     swept = ", ".join(f"{workers} workers {seconds:.1f} s" for workers, seconds in found.items())
-    print(f"torch's sweep, an epoch of all jobs: {swept}", file=sys.stderr)
-    return min(found, key=lambda workers: found[workers])
+    best = min(found, key=lambda workers: found[workers])
+    end = ", the end of the sweep: more take too much memory" if best == MOST_WORKERS else ""
+    print(f"torch's sweep, an epoch of all jobs: {swept}; best {best}{end}", file=sys.stderr)
+    return best
 
 
 def check_content(place: Place, ways: dict[str, list[str]]) -> None:
