@@ -9,9 +9,11 @@ import json
 import mmap
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -153,6 +155,63 @@ def test_a_slow_one_is_left_alone_and_comes_back_in_the_next_epoch(folder, job, 
     for step, right in zip(zip(taker, giver), epochs[1]):
         assert all(equal(batch, right) for batch in step)
     assert decoded(taker) == before
+
+
+def test_one_that_comes_back_first_finds_no_batch_of_the_epoch_before(folder, job, monkeypatch):
+    """Those would fill its queue, and it would be left alone again."""
+    epochs = expected_of(folder, epochs=2)
+    giver, taker = job(2)
+    make = _shared_batch.make
+
+    def noted(fields):
+        fd, size = make(fields)
+        giver._batches._maker._most_bytes = 3 * size
+        return fd, size
+
+    monkeypatch.setattr(_shared_batch, "make", noted)
+    of_taker, of_giver = iter(taker), iter(giver)
+    first: list = []
+    late = threading.Thread(target=lambda: first.append(next(of_taker)))
+    late.start()
+    own = list(of_giver)
+    late.join()
+    got = [*first, *of_taker]
+    assert all(map(equal, own, epochs[0])) and all(map(equal, got, epochs[0])) and len(got) == N // G
+    before = decoded(taker)
+    assert before > 0
+
+    of_taker = iter(taker)
+    deadline = time.monotonic() + 20
+    while not giver._batches._maker._takers:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    for step, right in zip(zip(iter(giver), of_taker), epochs[1]):
+        assert all(equal(batch, right) for batch in step)
+    assert decoded(taker) == before
+
+
+def test_one_without_file_descriptors_says_so_and_makes_its_own(folder, job, monkeypatch, caplog):
+    [epoch] = expected_of(folder)
+    giver, taker = job(2)
+    recvmsg = socket.socket.recvmsg
+
+    def truncated(self, *args):
+        message, ancillary, flags, address = recvmsg(self, *args)
+        for fd in _taker._descriptors(ancillary):
+            os.close(fd)
+        return message, [], flags | (socket.MSG_CTRUNC if ancillary else 0), address
+
+    class Truncated(socket.socket):
+        recvmsg = truncated
+
+    with monkeypatch.context() as patch:
+        patch.setattr(socket, "socket", Truncated)
+        iterators = [iter(giver), iter(taker)]
+        steps = [[next(each) for each in iterators] for _ in epoch]
+
+    assert all(equal(batch, right) for step, right in zip(steps, epoch) for batch in step)
+    assert decoded(taker) == N
+    assert caplog.text.count("ulimit -n") == 1 and "silent" not in caplog.text
 
 
 def test_one_that_stands_elsewhere_gets_no_batch_of_another_place(folder, job, impatient):

@@ -209,6 +209,47 @@ def test_an_epoch_left_in_the_middle(small, fresh_cache):
         assert [ids_of(loader), ids_of(loader)][1] == second
 
 
+def until_indexed(loader) -> None:
+    deadline = time.monotonic() + 20
+    while not is_indexed(loader):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("window", [1, 2, 3])
+def test_the_first_epoch_begins_again_whole(small, fresh_cache, window):
+    """As in a loop that calls set_epoch() after a look at a few batches."""
+    options = OPTIONS | {"shuffle": leat.Shuffle("stream", window)}
+    with leat.Loader(small, **options) as loader:
+        batches = iter(loader)
+        for _ in range(3):
+            next(batches)
+            time.sleep(0.05)  # The next part is begun.
+        until_indexed(loader)
+        loader.set_epoch(0)
+        again = ids_of(loader)
+    with leat.Loader(leat.Dataset(small), **options) as loader:
+        assert again == ids_of(loader)
+
+
+def test_after_a_first_batch_that_failed_the_epoch_begins_again_whole(small, fresh_cache):
+    calls = []
+
+    def fails_once(text):
+        calls.append(None)
+        if len(calls) == 1:
+            raise ValueError("once")
+        return np.frombuffer(bytes(text), np.uint8)
+
+    options = OPTIONS | {"shuffle": leat.Shuffle("stream", 2), "ops": [leat.ops.Python(fails_once, field="txt")],
+                         "threads": 1}
+    with leat.Loader(small, **options) as loader:
+        with pytest.raises(ValueError, match="once"):
+            next(iter(loader))
+        until_indexed(loader)
+        assert sorted(ids_of(loader)) == list(range(SMALL))
+
+
 def test_another_epoch_may_be_the_first(small, fresh_cache):
     with leat.Loader(small, **OPTIONS | {"shuffle": leat.Shuffle("stream", 2)}) as loader:
         loader.set_epoch(3)

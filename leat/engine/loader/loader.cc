@@ -51,7 +51,7 @@ Result<Loader::Iteration> Loader::begin() {
   const TimePoint entered = SteadyClock().now();
   Machine& m = *machine_;
   LEAT_TRY(const Machine::Visit visit, m.enter());
-  std::shared_ptr<EpochRun> old;  // Destroyed outside the lock.
+  Runs::Left old;  // Destroyed outside the lock.
   std::shared_ptr<EpochRun> unused;
   const MutexLock lock(m.mutex);
   LEAT_TRY_VOID(m.check_open());
@@ -179,7 +179,7 @@ Result<Loader::Next> Loader::peek_within(Nanoseconds timeout, Memory memory) {
 Result<void> Loader::set_epoch(std::uint64_t epoch) {
   Machine& m = *machine_;
   LEAT_TRY(const Machine::Visit visit, m.enter());
-  std::shared_ptr<EpochRun> old;
+  Runs::Left old;
   std::shared_ptr<EpochRun> old_next;
   const MutexLock lock(m.mutex);
   LEAT_TRY_VOID(m.check_open());
@@ -198,7 +198,7 @@ Result<void> Loader::give_order(std::uint64_t epoch, GivenEpoch given,
                                 bool starts) {
   Machine& m = *machine_;
   LEAT_TRY(const Machine::Visit visit, m.enter());
-  std::shared_ptr<EpochRun> old;  // Destroyed outside the lock.
+  Runs::Left old;  // Destroyed outside the lock.
   std::shared_ptr<EpochRun> old_next;
   const MutexLock lock(m.mutex);
   LEAT_TRY_VOID(m.check_open());
@@ -269,7 +269,7 @@ std::string Loader::state() const {
 Result<void> Loader::load_state(std::string_view json) {
   Machine& m = *machine_;
   LEAT_TRY(const Machine::Visit visit, m.enter());
-  std::shared_ptr<EpochRun> old;
+  Runs::Left old;
   std::shared_ptr<EpochRun> old_next;
   const MutexLock lock(m.mutex);
   LEAT_TRY_VOID(m.check_open());

@@ -120,11 +120,11 @@ Result<void> Loader::Machine::take_batch_of(const LoaderState& state) {
   return {};
 }
 
-std::shared_ptr<EpochRun> Loader::Machine::jump_to(std::uint64_t to_epoch,
-                                                   std::uint64_t to_position) {
+Runs::Left Loader::Machine::jump_to(std::uint64_t to_epoch,
+                                    std::uint64_t to_position) {
   runs->count_requests();
   account->end_scan_wait();
-  auto old = runs->leave(position, to_epoch, to_position);
+  Runs::Left old = runs->leave(position, to_epoch, to_position);
   position.jump_to(to_epoch, to_position);
   account->leave_epoch();
   return old;

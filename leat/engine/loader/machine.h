@@ -94,9 +94,8 @@ struct Loader::Machine {
   /// Continues with the state's global batch. REQUIRES: the batch size is given
   /// per rank. Errors: kInvalidArgument: this is not possible
   Result<void> take_batch_of(const LoaderState& state) LEAT_REQUIRES(mutex);
-  /// Moves the position, where begin() then starts. Returns the old run.
-  std::shared_ptr<EpochRun> jump_to(std::uint64_t to_epoch,
-                                    std::uint64_t to_position)
+  /// Moves the position, where begin() then starts. Returns the old runs.
+  Runs::Left jump_to(std::uint64_t to_epoch, std::uint64_t to_position)
       LEAT_REQUIRES(mutex);
   /// The user asks for the next batch of `from`; null: shards have yet to be
   /// indexed.

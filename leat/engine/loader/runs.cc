@@ -133,20 +133,23 @@ Result<void> Runs::open(const Position& position,
   return {};
 }
 
-std::shared_ptr<EpochRun> Runs::leave(const Position& position,
-                                      std::uint64_t to_epoch,
-                                      std::uint64_t to_position) {
+Runs::Left Runs::leave(const Position& position, std::uint64_t to_epoch,
+                       std::uint64_t to_position) {
+  Left left;
   // Nothing was read in vain yet if another epoch begins instead; but dealing
   // by what caches hold needs the catalogue, except in the first epoch.
   if (is_in_parts_ && (parts_->has_given() || to_position != 0 ||
                        (deals_to_holders(job_.locality()) && to_epoch != 0))) {
     parts_->leave();
     is_in_parts_ = false;
+    // It is the next part of the epoch, which open() would take for the whole.
+    if (run_ != nullptr) left.next = drop_next_of(run_->epoch());
   }
   const bool stays = to_epoch == position.epoch && to_position == position.at;
   const bool goes_on = to_epoch == position.epoch + 1 && to_position == 0;
   if (!stays && !goes_on) is_another_plan_ = true;
-  return std::exchange(run_, nullptr);
+  left.run = std::move(run_);
+  return left;
 }
 
 /// If reads were reordered, tells the cache when each of its records is read

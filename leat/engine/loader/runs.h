@@ -41,20 +41,21 @@ class Runs {
   /// Errors: those of the schedule, the parts and the catalogue
   Result<void> open(const Position& position,
                     std::shared_ptr<EpochRun>& unused);
-  /// Gives up the current run in favour of one that will begin elsewhere.
-  std::shared_ptr<EpochRun> leave(const Position& position,
-                                  std::uint64_t to_epoch,
-                                  std::uint64_t to_position);
+  /// Runs that are given up.
+  struct Left {
+    std::shared_ptr<EpochRun> run;
+    std::shared_ptr<EpochRun> next;
+  };
+  /// Gives up the current run in favour of one that will begin elsewhere, and
+  /// the next one if that is of a part and parts are over.
+  Left leave(const Position& position, std::uint64_t to_epoch,
+             std::uint64_t to_position);
   /// Returns the next run, which is no longer wanted; null if there is none.
   /// The same, but only if it is of that epoch, or only if it is of another.
   std::shared_ptr<EpochRun> drop_next() { return std::move(next_); }
   std::shared_ptr<EpochRun> drop_next_of(std::uint64_t epoch);
   std::shared_ptr<EpochRun> drop_next_unless(std::uint64_t epoch);
   /// Gives up everything, for good.
-  struct Left {
-    std::shared_ptr<EpochRun> run;
-    std::shared_ptr<EpochRun> next;
-  };
   Left end();
   /// The run has ended: continues with the next part. False after the last.
   bool leave_part();

@@ -12,7 +12,7 @@ namespace leat {
 Result<Loader::Iteration> Loader::begin_skipping() {
   Machine& m = *machine_;
   LEAT_TRY(const Machine::Visit visit, m.enter());
-  std::shared_ptr<EpochRun> old;  // Destroyed outside the lock.
+  Runs::Left old;  // Destroyed outside the lock.
   const MutexLock lock(m.mutex);
   LEAT_TRY_VOID(m.check_open());
   if (m.schedule->catalogue() == nullptr) {

@@ -64,6 +64,7 @@ class Giver:
         """For siblings that have yet to come: key, descriptor, bytes."""
         self._takers: dict[int, _Taker] = {}
         self._known: int | None = None  # Siblings that come.
+        self._meetings = 0
         self._begun = 0
         """Iterations: a batch that was looked at in one is not given in another."""
         self._has_said = False
@@ -82,6 +83,7 @@ class Giver:
         iteration = self._opened.native.begin()
         with self._hand_over:
             self._given.clear()  # A state may have brought batches back.
+            self._keep_nothing_of_before()
             self._begun += 1
         with self._changed:
             self._is_active = True
@@ -99,6 +101,7 @@ class Giver:
             with self._hand_over:
                 if fields is None:
                     self._is_active = False
+                    self._keep_nothing_of_before()
                 elif self._is_wanted():
                     self._give(key, fields)
         with self._changed:
@@ -165,6 +168,12 @@ class Giver:
     def _keep_nothing(self) -> None:
         while self._kept:
             os.close(self._kept.popleft()[1])
+
+    def _keep_nothing_of_before(self) -> None:
+        """An epoch is over. A sibling that was left alone made the rest of it, and comes back for the next; only one
+        that has never come may still want it. REQUIRES: `_hand_over` is held."""
+        if self._known is not None and self._meetings >= self._known:
+            self._keep_nothing()
 
     def _leave(self, taker: _Taker) -> None:
         self._takers.pop(taker.number, None)
@@ -248,6 +257,7 @@ class Giver:
             return
         taker = _Taker(connection)
         self._takers[taker.number] = taker
+        self._meetings += 1
         for key, fd, size in self._kept:
             if not taker.give(key, fd, size, self._most_bytes):
                 self._leave(taker)

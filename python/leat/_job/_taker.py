@@ -51,6 +51,7 @@ class Taker:
         self._socket: socket.socket | None = None
         self._came: collections.deque[tuple[bytes, int]] = collections.deque()
         self._working: bytes | None = None
+        self._why_parted = "it is gone"
         self._makes = False
         """Whether this process makes its own batches."""
         self._streak = 0
@@ -68,7 +69,7 @@ class Taker:
             self._native, self._more = native, 0
         self._makes, self._streak = False, 0
         if self._socket is None:
-            self._socket = self._connect()
+            self._socket, self._why_parted = self._connect(), "it is gone"
         self._current = native.begin_skipping() - self._more
         if self._socket is None:
             self._make_own("it does not answer")
@@ -152,7 +153,7 @@ class Taker:
             if self._came and self._came[0][0] == key:
                 return self._mapped(leaves)
             if self._socket is None:
-                self._make_own("it is gone")
+                self._make_own(self._why_parted)
                 return None
             if time.monotonic() > deadline:
                 self._make_own(f"it has been silent for {PATIENCE:.0f} s")
@@ -192,7 +193,7 @@ class Taker:
         while self._socket is not None:
             self._socket.settimeout(seconds)
             try:
-                message, ancillary, _, _ = self._socket.recvmsg(1 + KEY_BYTES, _ROOM, socket.MSG_CMSG_CLOEXEC)
+                message, ancillary, flags, _ = self._socket.recvmsg(1 + KEY_BYTES, _ROOM, socket.MSG_CMSG_CLOEXEC)
             except (TimeoutError, BlockingIOError, socket.timeout):
                 return
             except ConnectionResetError:
@@ -206,6 +207,9 @@ class Taker:
             elif message[:1] == BATCH and len(fds) == 1:
                 self._came.append((message[1:], fds.pop()))
             elif not message:
+                self._part()
+            elif flags & socket.MSG_CTRUNC:  # recvmsg(2): the batch came, and there was no descriptor for it.
+                self._why_parted = "this process has no file descriptor left for a batch: raise ulimit -n"
                 self._part()
             for fd in fds:
                 os.close(fd)
