@@ -303,10 +303,17 @@ def by_environment(image):
     return image if os.environ.get("RANK") else image
 
 
+def by_parallel_rank(image):
+    from numpy import linalg
+
+    return image if not hasattr(linalg, "parallel_state") else image[:, : linalg.get_tensor_model_parallel_rank()]
+
+
 @pytest.mark.parametrize(("functions", "shares"), [
     (lambda number: leat.ops.Python(crop_of(0)), True),
     (lambda number: leat.ops.Python(crop_of(number)), False),  # Each rank its own part.
     (lambda number: leat.ops.Python(by_environment), False),
+    (lambda number: leat.ops.Python(by_parallel_rank), False),  # As Megatron's, of a package that is installed.
     (lambda number: leat.ops.Filter(lambda image: image.mean() > 10), True),
 ])  # fmt: skip
 def test_functions_are_shared_only_if_they_do_the_same(folder, job, functions, shares):

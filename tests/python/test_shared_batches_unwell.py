@@ -214,6 +214,34 @@ def test_one_without_file_descriptors_says_so_and_makes_its_own(folder, job, mon
     assert caplog.text.count("ulimit -n") == 1 and "silent" not in caplog.text
 
 
+def test_one_that_the_collector_ends_on_a_thread_of_its_own_ends(folder, job, monkeypatch):
+    """It may run wherever objects are made, and so where the thread holds what close() needs."""
+    giver, taker = job(2)
+    make, closed_by = _shared_batch.make, []
+
+    def closes(fields):
+        if threading.current_thread().name == "leat-give" and not closed_by:
+            closed_by.append(threading.current_thread())
+            giver._batches._maker.close()
+        return make(fields)
+
+    monkeypatch.setattr(_shared_batch, "make", closes)
+    iterators = [iter(giver), iter(taker)]
+    maker = giver._batches._maker
+    deadline = time.monotonic() + 20
+    while not closed_by:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    steps = [[next(each) for each in iterators] for _ in range(N // G)]
+
+    for thread in maker._threads:
+        thread.join(20)
+    assert closed_by and not any(thread.is_alive() for thread in maker._threads)
+    assert maker._listener.fileno() == -1 and maker._woken.fileno() == -1
+    [epoch] = expected_of(folder)
+    assert all(equal(batch, right) for step, right in zip(steps, epoch) for batch in step)
+
+
 def test_one_that_stands_elsewhere_gets_no_batch_of_another_place(folder, job, impatient):
     """As after a state that one of them has loaded, and the others have not."""
     whole = expected_of(folder, epochs=1)[0]

@@ -91,7 +91,8 @@ class Ahead:
             seen, copied = self._next, None
             if seen is not None and seen.places == _places_of(fields):
                 self._changed.wait_for(seen.ended)
-                seen, copied = None, seen.copied
+                copied = seen.copied
+                seen = None
             self._overtake()
             if seen is not None and not seen.was_kept:
                 # The engine may have delivered this batch, and shown the one after it, before this call.

@@ -70,6 +70,9 @@ class Giver:
         self._has_said = False
         self._is_active = False
         self._is_closed = False
+        self._is_left_to_threads = False
+        """Whether the last of the threads clears up, since one of them has closed this."""
+        self._running = 2  # Guarded by _changed.
         self._pid = os.getpid()
         self._woken, self._waker = socket.socketpair()
         self._threads = [
@@ -122,9 +125,15 @@ class Giver:
             self._is_closed = True
             self._changed.notify_all()
         self._waker.close()
+        if threading.current_thread() in self._threads:
+            # The collector found the loader there, perhaps where `_hand_over` is held.
+            self._is_left_to_threads = True
+            return
         for thread in self._threads:
-            if thread is not threading.current_thread():
-                thread.join(_SECONDS_TO_END)
+            thread.join(_SECONDS_TO_END)
+        self._clear_up()
+
+    def _clear_up(self) -> None:
         with self._hand_over:
             for taker in self._takers.values():
                 taker.close()
@@ -188,6 +197,11 @@ class Giver:
             except Exception:
                 _log.debug("a batch is not shared", exc_info=True)
             time.sleep(_SLICE_SECONDS)
+        with self._changed:
+            self._running -= 1
+            is_last = self._running == 0
+        if is_last and self._is_left_to_threads:
+            self._clear_up()
 
     def _make(self) -> None:
         """Gives each batch as soon as it is there, which may be before training asks for it."""

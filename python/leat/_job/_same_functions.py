@@ -18,6 +18,7 @@ import inspect
 import io
 import os
 import pickle
+import re
 import site
 import sys
 import sysconfig
@@ -25,11 +26,10 @@ from collections.abc import Iterator
 from types import CodeType, ModuleType
 from typing import Any
 
-_ASKS = {
-    "environ", "getenv", "getpid", "get_rank", "get_local_rank", "get_node_local_rank", "get_coordinate",
-    "current_device",
-}  # fmt: skip
-"""Names by which a function may learn which process it is in."""
+_ASKS = re.compile(
+    r"environ|getenv|getpid|gethostname|get_coordinate|current_device|process_index|get_\w*rank\w*|(?:local|global)_rank"
+)
+"""Names by which a function may learn which process it is in: of Python, torch, JAX, Megatron and trainers."""
 _LIBRARIES = {
     "numpy", "scipy", "torch", "torchvision", "torchaudio", "PIL", "cv2", "skimage", "albumentations", "kornia", "jax",
     "tensorflow", *sys.stdlib_module_names,
@@ -93,7 +93,7 @@ class _Words(pickle.Pickler):
         size = getattr(value, "nbytes", 0)  # An array's: it is copied before its bytes come.
         if isinstance(size, int) and size > _MOST_BYTES:
             self._hashed.take(size)
-        if getattr(value, "__name__", None) in _ASKS:
+        if _asks(getattr(value, "__name__", None)):
             raise ValueError(f"it calls {value.__name__}, which may differ")
         if isinstance(value, ModuleType):
             if not self._is_passed_over(value.__name__):
@@ -118,8 +118,8 @@ class _Words(pickle.Pickler):
         if self._is_passed_over(world.get("__name__", "")):
             return held
         names = sorted({*_names_in(code)})
-        if asked := _ASKS.intersection(names):
-            raise ValueError(f"{function.__qualname__} asks for {min(asked)}, which may differ")
+        if asked := [name for name in names if _asks(name)]:
+            raise ValueError(f"{function.__qualname__} asks for {asked[0]}, which may differ")
         for module in _imported_in(code):
             if not self._is_passed_over(module):
                 raise ValueError(f"{function.__qualname__} imports {module}, and nobody can tell what is in it")
@@ -137,6 +137,10 @@ class _Words(pickle.Pickler):
     def _is_passed_over(self, module: str) -> bool:
         package = module.partition(".")[0]
         return package in _LIBRARIES or package != self._own and _is_installed(package)
+
+
+def _asks(name: Any) -> bool:
+    return isinstance(name, str) and _ASKS.fullmatch(name) is not None
 
 
 def _package_of(function: Any) -> str:
