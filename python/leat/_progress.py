@@ -1,4 +1,4 @@
-"""How far a command of Python's is, told on standard error: a bar by rich or tqdm, else a line."""
+"""Shows the progress of a command on standard error: as a bar by rich or tqdm, else as a line."""
 
 from __future__ import annotations
 

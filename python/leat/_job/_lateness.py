@@ -1,12 +1,12 @@
-"""Which rank the others wait for, and why.
+"""Finds the rank that the others wait for, and the cause.
 
 The ranks of a job tell each other (`leat._job._talk`) how long each of their steps waited for its
 batch and, if they watch a model, how long their own work took. Steps go in blocks of 32. A
-message has the last few blocks that all ranks below have told: rank 0 sees all ranks side by
-side. ``leat/profile/lateness.h`` says what follows from it.
+message has the last few blocks that all ranks below its sender have reported, so that rank 0
+sees the same steps of all ranks. ``leat/profile/lateness.h`` draws the conclusion.
 
-Messages stay small. If steps are so short that blocks end faster than messages go, a rank tells
-only each second, fourth, … block: ranks count in powers of two, so that they meet. If ranks are
+Messages stay small. If steps are so short that blocks end faster than messages go, a rank reports
+only every second, fourth, … block: all ranks use powers of two, so that they report the same ones. If ranks are
 many, a message has sums of neighbouring steps: a block of all ranks has at most 4,096 values.
 """
 

@@ -73,7 +73,7 @@ def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _two_least(of_ranks: Iterable[tuple[int, float]]) -> list[list[Any]]:
-    """The two nodes whose ranks have the least; each with that."""
+    """The two nodes with the least values of a rank; each with that value."""
     of_node: dict[int, float] = {}
     for node, value in of_ranks:
         of_node[node] = min(of_node.get(node, math.inf), value)
@@ -82,8 +82,8 @@ def _two_least(of_ranks: Iterable[tuple[int, float]]) -> list[list[Any]]:
 
 
 def elsewhere(joined: dict[str, Any], node: int) -> tuple[float, float, float] | None:
-    """The part of `least()` from nodes other than this one; None: nothing is known
-    of them."""
+    """The values of `least()` for the other nodes alone; None if nothing is known of
+    them."""
     found = []
     for name in ("offered", "reached"):
         others = [value for other, value in joined[name] if other != node]

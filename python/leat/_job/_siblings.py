@@ -78,7 +78,7 @@ class OwnMaker:
 
 
 def siblings_of(opened: Opened, place: Place, ops: Sequence[Op], met: tuple[Any, str] | None) -> Siblings | None:
-    """The processes of this one's rank; None: it makes its own batches.
+    """The processes that have the same rank as this one; None if this one makes its own batches.
 
     Args:
         met: the store of the job, and the name of this loader in it.

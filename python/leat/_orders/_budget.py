@@ -42,8 +42,9 @@ class TokenBudget:
         lengths: the length of each sample: the name of a field of tokens, or of a column of
             whole numbers; or an array of shape ``(samples,)``.
         padded: whether padding counts, as in batches that are padded to their longest
-            sample. Micro-batches of a bucket then have equally many samples, so many that
-            the bucket's longest would fit. Else the lengths are added up.
+            sample. Micro-batches of a bucket then have equally many samples: as many as
+            would fit if all were as long as the bucket's longest. Otherwise the lengths are
+            added up.
         buckets: a step has samples of one bucket. A number of buckets, whose bounds follow
             from the lengths; or the longest length of each, rising. None for 16 if padding
             counts, else for a single one.

@@ -49,11 +49,11 @@ class RowOrder(EpochOrder):
     """The samples of each epoch by position, in rows; a step is a fixed number of rows.
 
     Args:
-        rows_of_a_step: over all ranks.
-        ranks: that divide a step.
-        balance: how they do; None: in runs.
+        rows_of_a_step: the number over all ranks.
+        ranks: the number of ranks that divide a step.
+        balance: how they divide it; None: each takes a run of rows.
         drops: whether the last step is left out if it is not whole.
-        unit: a word for rows.
+        unit: a word for rows, in messages.
         mixed: the samples, if they are of a mix.
     """
 

@@ -43,7 +43,7 @@ class Left:
         """Held by the one thread that watches the others' units."""
 
     def next(self) -> int | None:
-        """A unit that this call does now; None: there is none, nor will be."""
+        """A unit that this call does now; None once nothing is left for it to do."""
         wait = _FIRST_WAIT
         while not self._over.is_set():
             with self._lock:

@@ -98,10 +98,10 @@ class State:
         self._place.write(f"{name}.json", json.dumps(told, sort_keys=True).encode())
 
     def create(self, name: str, told: dict[str, Any]) -> bool:
-        """Notes it if there is no such note; false if there is.
+        """Writes the note if there is none of that name, and returns true; else false.
 
-        One of several that try at once succeeds. A folder promises that. With a bucket, it holds if
-        no write arrives later than `_SETTLES` after its writer looked, and a late one says false.
+        If several processes try at once, one succeeds. A folder guarantees that. In a bucket, it
+        holds as long as no write takes longer than `_SETTLES`; a writer that took longer returns false.
         """
         if self._folder is not None:
             return self._link(os.path.join(self._folder, f"{name}.json"), told)

@@ -121,7 +121,7 @@ def is_stateful(thing: Any) -> bool:
 
 
 def generators_of(loader: Any) -> dict[str, torch.Generator]:
-    """torch's global one, and those that the loader and its sampler were given."""
+    """torch's global generator, and the generators that the loader and its sampler were given."""
     found = {"torch": torch.default_generator}
     for name, owner in (("loader", loader), ("sampler", loader.sampler)):
         generator = getattr(owner, "generator", None)

@@ -47,11 +47,11 @@ def check_filters(filters: Sequence[Filter], name: str) -> None:
 
 
 def undo(data: bytes, filters: Sequence[Filter], mask: int, size: int) -> bytes:
-    """The bytes of a chunk as they were before `filters`, of which bit i of `mask` says that the
-    i-th was left out.
+    """The bytes of a chunk as they were before `filters`. Bit i of `mask` says that the writer left out
+    the i-th filter.
 
     Raises:
-        leat.Corrupt: they are damaged, or stand for another number of bytes than `size`.
+        leat.Corrupt: the bytes are damaged, or do not decode to `size` bytes.
     """
     applied = [each for number, each in enumerate(filters) if not mask >> number & 1]
     before = _sizes_before(applied, size)

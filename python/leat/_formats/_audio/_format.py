@@ -100,7 +100,7 @@ def _wav_sound(object: Object, form: tuple[str, int, int, int], begin: int, size
 
 
 def _form(object: Object, data: bytes) -> tuple[str, int, int, int]:
-    """The coding, channels, rate and bits that a chunk "fmt " tells."""
+    """The coding, channels, rate and bits, as a chunk "fmt " has them."""
     if len(data) < 16:
         raise _damaged(object, f"its chunk 'fmt ' has {len(data)} bytes")
     tag, channels, rate, _, align, bits = struct.unpack("<HHIIHH", data[:16])

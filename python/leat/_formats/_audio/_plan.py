@@ -22,7 +22,7 @@ _FILTER_FRAMES = 200
 
 
 class Cut(NamedTuple):
-    """How files are cut. Frames are counted at the rate that is made."""
+    """How files are cut. All numbers of frames are at the rate of the output."""
 
     rate: Union[int, None]
     """None: that of the files."""

@@ -185,7 +185,7 @@ def _with_head(read: Read, length: int) -> Read:
 
 
 def _offsets(chunk: Chunk, size: int, more: int, read: Read) -> tuple[np.ndarray, bytes]:
-    """The places where samples begin, and where the last one ends: int64; and up to `more` bytes behind."""
+    """The places where samples begin and where the last one ends (int64), and up to `more` bytes behind the table."""
     table = 4 * (chunk.samples + 2)
     if table > size:
         raise Corrupt(f"{size} bytes are too few for {chunk.samples} samples")

@@ -21,7 +21,7 @@ _MOST_NUMBERS = 1 << 26
 
 
 class Run(NamedTuple):
-    """Clips of one file that are read at once. All of it stands in the object's name."""
+    """Clips of one file that are read at once. The name of the derived object holds all of these values."""
 
     codec: str
     extradata: str
@@ -43,7 +43,7 @@ class Run(NamedTuple):
     wanted: str
     """`packed`: for each picture of the clips, the number of its packet; or, in clusters, when it is shown."""
     number: int
-    """That of the track in clusters."""
+    """The number of the track, if the bytes are clusters."""
 
     @property
     def shape(self) -> tuple[int, int, int, int, int]:
@@ -51,7 +51,7 @@ class Run(NamedTuple):
 
 
 def packed(numbers: np.ndarray) -> str:
-    """As few letters as a name should have."""
+    """The numbers as a short text, for a name."""
     planes = np.diff(numbers, prepend=0).astype("<i8").view(np.uint8).reshape(-1, 8).T.tobytes()
     return base64.b85encode(zlib.compress(planes, 9)).decode()
 
@@ -74,7 +74,7 @@ def said(run: Run) -> str:
 
 
 def derive(part: str, _notes_at: int, _notes: bytes, _at: int, data: bytes) -> np.ndarray:
-    """The clips of the run that `said` tells of: uint8. The first line of `part` is for errors."""
+    """The clips of the run that `said` wrote into `part`: uint8. The first line of `part` is for errors."""
     run = Run(*json.loads(part.partition("\n")[2]))
     return clips_of(run, data).reshape(-1)
 

@@ -46,7 +46,7 @@ class Element(NamedTuple):
 
 
 def element_at(object: Object, head: Head, at: int) -> Element:
-    """Raises `leat.Corrupt` if none is there, or it ends behind the file."""
+    """Raises `leat.Corrupt` if there is no element, or if it reaches beyond the end of the file."""
     data = head.read(at, min(12, head.size - at))
     id_length = 9 - data[0].bit_length() if data else 9
     if id_length > 4 or len(data) <= id_length:
