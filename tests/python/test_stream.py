@@ -244,6 +244,26 @@ def test_the_first_epoch_begins_again_whole(small, fresh_cache, window):
         assert again == ids_of(loader)
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 8])
+@pytest.mark.parametrize("faults", [[], ["503:20%"]], ids=["well", "unwell"])
+def test_the_first_epoch_begins_again_whole_on_every_rank(serve, fresh_cache, tmp_path, monkeypatch, ranks, faults):
+    make_shards(tmp_path / "shards", shards=8, samples=32, size=500)
+    served = serve(tmp_path / "shards", latency="1ms", faults=faults, seed=7)
+    options = {**OPTIONS, **served.options, "drop_last": True, "shuffle": leat.Shuffle("stream", 2), "world_size": ranks}
+    read = []
+    for rank in range(ranks):
+        monkeypatch.setenv("LEAT_CACHE_DIR", str(tmp_path / f"cache-{rank}"))
+        with leat.Loader(served.url, rank=rank, **options) as loader:
+            batches = iter(loader)
+            for _ in range(3):
+                next(batches)
+            until_scanned()
+            loader.set_epoch(0)
+            read.append(ids_of(loader))
+    assert len({len(ids) for ids in read}) == 1
+    assert sorted(i for ids in read for i in ids) == list(range(SMALL))
+
+
 def test_after_a_first_batch_that_failed_the_epoch_begins_again_whole(small, fresh_cache):
     calls = []
 

@@ -35,6 +35,9 @@ constexpr Nanoseconds kLittleLonger = milliseconds(5);
 constexpr double kStartCut = 8;
 
 constexpr double kTolerated = 0.03;
+// If the bound holds hardly anything back, a lower one would save little.
+constexpr double kToleratedIfSpare = 0.1;
+constexpr double kSpare = 0.25;
 constexpr double kBelowServed = 0.98;
 constexpr double kMostCut = 4;
 constexpr double kLeastRate = 2;
@@ -54,6 +57,10 @@ constexpr Nanoseconds kForgotten = seconds(60);
 // Cutting helps if, at a much lower rate, a smaller share is throttled.
 constexpr double kMuchLess = 0.5;
 constexpr double kShareStays = 0.7;
+// A store that throttles a tenth at any rate hardly ever serves all of these.
+constexpr std::uint64_t kSureReplies = 50;
+// The part of a look in what is usual: some hundred replies tell.
+constexpr double kLookWeight = 1.0 / 16;
 
 // Turns that nobody took in time may be taken at once, so that a timer that
 // fires late costs nothing.
@@ -67,10 +74,10 @@ double tolerated_for(double share) {
 
 }  // namespace
 
-double PaceState::Look::share() const {
-  const std::uint64_t all = served + throttled;
-  return all == 0 ? 0
-                  : static_cast<double>(throttled) / static_cast<double>(all);
+double PaceState::Replies::share() const {
+  return count() == 0
+             ? 0
+             : static_cast<double>(throttled) / static_cast<double>(count());
 }
 
 void PaceState::start_slowly() {
@@ -84,6 +91,9 @@ TimePoint PaceState::take_turn(TimePoint now) {
   // Turns far ahead were taken by processes that are gone, or at a low rate.
   const TimePoint turn =
       std::clamp(next_turn_, now - kMostSaved, now + kMostAhead);
+  if (turn > next_turn_ && look_.count() != 0) {
+    look_.unused += turn - std::max(next_turn_, look_.first_sent);
+  }
   next_turn_ = turn + from_seconds(1 / *rate_);
   if (turn <= now) return now;
   held_at_ = now;
@@ -96,13 +106,13 @@ void PaceState::heard(bool is_throttled, TimePoint sent, TimePoint now) {
   if (sent < counted_from_) return;
   count(is_throttled, sent, now);
   if (!is_over(now)) return;
-  if (look_.share() > tolerated_) return cut(now);
+  if (look_.share() > tolerated(now)) return cut(now);
   start_ == Start::kOn ? go_on_slowly(now) : go_on(now);
 }
 
 void PaceState::count(bool is_throttled, TimePoint sent, TimePoint now) {
   Look& look = look_;
-  if (look.served + look.throttled == 0) {
+  if (look.count() == 0) {
     look.first_sent = look.last_sent = sent;
   }
   look.first_sent = std::min(look.first_sent, sent);
@@ -111,13 +121,21 @@ void PaceState::count(bool is_throttled, TimePoint sent, TimePoint now) {
   ++(is_throttled ? look.throttled : look.served);
 }
 
+double PaceState::tolerated(TimePoint now) const {
+  const bool is_spare =
+      rate_ &&
+      to_seconds(look_.unused) > kSpare * to_seconds(now - look_.first_sent);
+  return is_spare ? std::max(tolerated_, kToleratedIfSpare) : tolerated_;
+}
+
 bool PaceState::is_over(TimePoint now) const {
   const double share = look_.share();
+  const double most = tolerated(now);
   if (start_ == Start::kOn) {
-    return share > tolerated_ ? look_.throttled >= kFewThrottled
-                              : look_.served >= kFewServed;
+    return share > most ? look_.throttled >= kFewThrottled
+                        : look_.served >= kFewServed;
   }
-  if (share > tolerated_) {
+  if (share > most) {
     // Whether cutting helps can only be told from many.
     const bool must_be_sure =
         (cuts_ >= 2 && share < kMostlyThrottled) || tolerated_ > kTolerated;
@@ -127,8 +145,7 @@ bool PaceState::is_over(TimePoint now) const {
   const bool is_seeking = rate_ && growth_ > kSteadyGrowth;
   return look_.last_sent - look_.first_sent >=
              (is_seeking ? kShortLook : kLook) &&
-         look_.served + look_.throttled >=
-             (is_seeking ? kManyThrottled : kFewReplies);
+         look_.count() >= (is_seeking ? kManyThrottled : kFewReplies);
 }
 
 /// A round trip of the slow start has brought no refusal.
@@ -175,14 +192,18 @@ void PaceState::cut(TimePoint now) {
   if (speed.is_sure && share < kMostlyThrottled) {
     const Cut now_cut{.rate = speed.sent, .share = share};
     // A store that had saved up something throttled too few in the first look.
-    if (!worst_cut_ || share > worst_cut_->share) worst_cut_ = now_cut;
+    if (!worst_cut_ || (cuts_ < 2 && share > worst_cut_->share)) {
+      worst_cut_ = now_cut;
+    }
     if (now_cut.rate < kMuchLess * worst_cut_->rate &&
         share > kShareStays * worst_cut_->share) {
+      usual_share_ = share;
       tolerated_ = tolerated_for(share);
       return lift(Episode::End::kNoHelp, now);
     }
   }
   ++cuts_;
+  calm_ = {};
   const double rate = rate_.value_or(speed.sent);
   const double growth = is_first ? kFirstGrowth : growth_;
   if (is_first) begin_episode(rate, seen, now);
@@ -202,10 +223,17 @@ double PaceState::cut_of(double rate, const Speed& speed, double share) const {
 }
 
 void PaceState::go_on(TimePoint now) {
-  tolerated_ = std::min(tolerated_, tolerated_for(look_.share()));
+  usual_share_ += kLookWeight * (look_.share() - usual_share_);
+  tolerated_ = std::min(tolerated_, tolerated_for(usual_share_));
+  calm_.served += look_.served;
+  calm_.throttled += look_.throttled;
   before_ = std::exchange(look_, {});
-  worst_cut_.reset();
-  cuts_ = 0;
+  const bool has_helped =
+      !worst_cut_ || calm_.share() < kMuchLess * worst_cut_->share;
+  if (has_helped && calm_.count() >= kSureReplies) {
+    worst_cut_.reset();
+    cuts_ = 0;
+  }
   const bool was_held = std::exchange(is_held_, false);
   if (!rate_) return;
   const Nanoseconds calm = now - throttled_at_;

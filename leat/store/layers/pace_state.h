@@ -26,9 +26,13 @@ namespace leat {
 /// 2016). Replies to requests sent before the last cut do not count: a round
 /// trip cuts once.
 ///
+/// If a quarter of the turns are left unused, 10 % is tolerated: a lower rate
+/// would hold training back and save little.
+///
 /// Some stores throttle a share of all requests at any rate. If two cuts lower
 /// what is served and not the share that is throttled, cutting does not help:
-/// the bound is lifted, and that share is tolerated for a while.
+/// the bound is lifted, and that share is tolerated until fewer are throttled.
+/// Chance spares a few replies in a row, which therefore tell neither.
 ///
 /// Uses no clock; is told the time. Only numbers, so that processes can share
 /// it: see pace_memory.h. Threads: one at a time.
@@ -75,13 +79,17 @@ class PaceState {
   const Episode& latest() const { return episode_; }
 
  private:
-  struct Look {
+  struct Replies {
     std::uint64_t served = 0;
     std::uint64_t throttled = 0;
+    std::uint64_t count() const { return served + throttled; }
+    double share() const;  ///< The throttled part.
+  };
+  struct Look : Replies {
     TimePoint first_sent;
     TimePoint last_sent;
     Nanoseconds least_took = Nanoseconds::max();
-    double share() const;
+    Nanoseconds unused{};  ///< Turns were there that nobody took.
   };
   struct Speed {  ///< In requests a second.
     double served = 0;
@@ -98,6 +106,7 @@ class PaceState {
   void count(bool is_throttled, TimePoint sent, TimePoint now);
   void go_on_slowly(TimePoint now);
   bool is_over(TimePoint now) const;
+  double tolerated(TimePoint now) const;
   Speed speed(TimePoint now) const;
   void cut(TimePoint now);
   double cut_of(double rate, const Speed& speed, double share) const;
@@ -117,7 +126,9 @@ class PaceState {
   TimePoint throttled_at_;
   double growth_ = 0;
   std::optional<Cut> worst_cut_;  // In a row, if it could be measured.
-  std::uint32_t cuts_ = 0;
+  std::uint32_t cuts_ = 0;        // In a row.
+  Replies calm_;                  // In the looks since.
+  double usual_share_ = 0;        // Since the bound was lifted.
   double tolerated_ = 0.03;
   std::uint64_t episodes_ = 0;
   Episode episode_;  // There is a bound if it has not ended.

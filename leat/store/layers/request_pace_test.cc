@@ -65,7 +65,9 @@ std::string scratch_folder() {
 /// A process of the node.
 struct Rank {
   RequestPace& pace;
+  Nanoseconds step{};     ///< If so, asks for a batch and trains on it in turn.
   std::size_t ready = 0;  ///< Requests that may be sent.
+  std::size_t served = 0;
   std::optional<TimePoint> turn = std::nullopt;
 
   /// When it sends the next one.
@@ -77,7 +79,7 @@ struct Rank {
 };
 
 /// Each rank keeps `window` requests in flight or waiting to be sent again, for
-/// so long.
+/// so long. A rank that trains asks for a batch of so many.
 Outcome run(std::span<Rank> ranks, Service service, std::size_t window,
             TimePoint from, Nanoseconds how_long) {
   struct Event {
@@ -86,6 +88,7 @@ Outcome run(std::span<Rank> ranks, Service service, std::size_t window,
     bool is_reply = false;
     TimePoint sent{};
     bool is_throttled = false;
+    std::size_t ready = 1;
     bool operator<(const Event& other) const { return at > other.at; }
   };
   std::priority_queue<Event> events;
@@ -121,13 +124,19 @@ Outcome run(std::span<Rank> ranks, Service service, std::size_t window,
     events.pop();
     now = event.at;
     if (!event.is_reply) {
-      ++event.rank->ready;
+      event.rank->ready += event.ready;
       continue;
     }
     ++(event.is_throttled ? throttled : served);
     event.rank->pace.heard(event.is_throttled, event.sent, now);
     if (!event.is_throttled) {
-      ++event.rank->ready;
+      Rank& rank = *event.rank;
+      const bool has_batch = ++rank.served % window == 0;
+      if (rank.step == Nanoseconds{})
+        ++rank.ready;
+      else if (has_batch) {
+        events.push({.at = now + rank.step, .rank = &rank, .ready = window});
+      }
     } else {
       events.push({.at = now + milliseconds(mix64(throttled) % 100),
                    .rank = event.rank});
@@ -349,6 +358,32 @@ TEST(RequestPaceTest, DoesNotSlowDownWhereThatWouldNotHelp) {
     const Outcome outcome =
         run(pace, service, 128, TimePoint(seconds(1)), seconds(60));
     EXPECT_GE(outcome.served_per_second, 0.85 * all);
+  }
+}
+
+TEST(RequestPaceTest, DoesNotTakeWhatTrainingAsksForForWhatTheStoreBears) {
+  constexpr std::size_t kBatch = 8;
+  for (const Nanoseconds step :
+       {milliseconds(40), milliseconds(100), milliseconds(400)}) {
+    for (const double share : {0.05, 0.2, 0.5}) {
+      SCOPED_TRACE(::testing::Message() << share << " throttled, a batch in "
+                                        << seconds_of(step) << " s");
+      RequestPace pace;
+      std::vector<Rank> training = {{.pace = pace, .step = step}};
+      const Service service{.share = share};
+      const double wait = 0.020 + share / (1 - share) * 0.050;
+      const TimePoint began(seconds(1));
+
+      const Outcome trained =
+          run(training, service, kBatch, began, seconds(120));
+      const Outcome full =
+          run(pace, service, kBatch, began + seconds(120), seconds(10));
+
+      EXPECT_GE(trained.served_per_second,
+                0.3 * kBatch / (seconds_of(step) + wait));
+      EXPECT_GE(full.served_per_second,
+                0.85 * kBatch / (0.020 + share * 0.050) * (1 - share));
+    }
   }
 }
 
