@@ -22,14 +22,6 @@ void tell_awaited(const ReadRequest& request, const Interval& awaited) {
   request.observer->other_job_awaited(awaited.begin, awaited.end);
 }
 
-CacheUse use_of(const ReadFlight& flight) {
-  const ReadRequest& request = flight.read.request;
-  return {.key = flight.key,
-          .hint = *request.hint,
-          .bytes = request.into,
-          .has_etag = !request.object.etag.empty()};
-}
-
 Metric hits_of(CacheLevel level) {
   return level == CacheLevel::kDisk ? Metric::kCacheDiskHits
                                     : Metric::kCacheRamHits;
@@ -54,8 +46,20 @@ CachedStore::CachedStore(std::unique_ptr<Store> inner,
       kept_(std::move(tiers), options, std::move(sharing), metrics),
       lookups_("leat-cache", options.threads) {}
 
+CacheUse CachedStore::use_of(const ReadFlight& flight) const {
+  const ReadRequest& request = flight.read.request;
+  return {.key = flight.key,
+          .hint = *request.hint,
+          .bytes = request.into,
+          .has_version = has_version(request.object)};
+}
+
+bool CachedStore::has_version(const ObjectId& object) const {
+  return !object.etag.empty() || inner_->names_version(object.key);
+}
+
 RecordKey CachedStore::key_of(const RecordId& id) const {
-  const std::string url = place_ + inner_->url_of(id.object.key);
+  const std::string url = place_ + inner_->name_of(id.object.key);
   return record_key({.url = url,
                      .etag = id.object.etag,
                      .offset = id.offset,
@@ -218,7 +222,7 @@ std::optional<CacheLevel> CachedStore::take_record(const FindRequest& request) {
   return kept_.take({.key = key_of(request.id),
                      .hint = request.hint,
                      .bytes = request.into,
-                     .has_etag = !request.id.object.etag.empty(),
+                     .has_version = has_version(request.id.object),
                      .is_made = request.id.made_by.has_value()},
                     request.into);
 }
@@ -237,7 +241,7 @@ void CachedStore::keep(const RecordId& id, std::span<const std::byte> record,
   CacheUse use{.key = key_of(id),
                .hint = hint,
                .bytes = record,
-               .has_etag = !id.object.etag.empty(),
+               .has_version = has_version(id.object),
                .is_made = id.made_by.has_value()};
   if (id.made_by && !keeps_bytes_) use.instead_of = key_of(bytes_of(id));
   kept_.made(use);

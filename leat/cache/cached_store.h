@@ -90,6 +90,8 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   void drain() { kept_.queue().drain(); }
 
  private:
+  CacheUse use_of(const ReadFlight& flight) const;
+  bool has_version(const ObjectId& object) const;
   RecordKey key_of(const RecordId& id) const;
   void look_up(const ReadFlightRef& flight);
   void send(const ReadFlightRef& flight);

@@ -9,7 +9,7 @@ PlannedRecord JobUses::planned(const CacheUse& use) const {
   return {.key = use.key,
           .next_use = stays ? kAlways : of_this_job(use.hint.next_use),
           .length_bytes = static_cast<std::uint32_t>(use.bytes.size()),
-          .may_last = use.has_etag,
+          .may_last = use.has_version,
           .sample = use.hint.sample ? SampleId{*use.hint.sample}
                                     : PlannedRecord::kNoSample};
 }

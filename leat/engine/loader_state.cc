@@ -47,6 +47,7 @@ Error differs(std::string_view what, const T& saved, const T& mine,
 void add_mix(const MixState& mix, nlohmann::ordered_json& json) {
   json["sources"] = mix.sources;
   json["had"] = mix.had;
+  if (!mix.shuffle.empty()) json["source_shuffle"] = mix.shuffle;
   const bool has_begun_anew =
       mix.first_epoch != 0 ||
       std::ranges::any_of(mix.begin, [](auto had) { return had != 0; });
@@ -120,6 +121,11 @@ std::string take_mix(const nlohmann::json& json, MixState& mix) {
     return true;
   };
   if (!numbers("had", mix.had)) return "had";
+  const auto shuffle = json.find("source_shuffle");
+  if (shuffle != json.end()) {
+    if (!shuffle->is_string()) return "source_shuffle";
+    mix.shuffle = shuffle->get<std::string>();
+  }
   mix.begin.assign(mix.sources.size(), 0);
   const auto first = json.find("first_epoch");
   if (first == json.end()) return "";
@@ -134,6 +140,10 @@ std::string_view order_of(const LoaderState& state) {
 }
 
 Result<void> check_mix(const DrawnState& saved, const DrawnState& mine) {
+  if (!saved.mix.shuffle.empty() && saved.mix.shuffle != mine.mix.shuffle) {
+    return differs("sources in shuffle", saved.mix.shuffle, mine.mix.shuffle,
+                   "give the same shuffle=");
+  }
   if (saved.digest != mine.digest) {
     return differs("the mix", saved.digest, mine.digest,
                    "give the same sources, weights and options, or go on from "
@@ -320,7 +330,9 @@ Result<void> check_compatible(const LoaderState& saved, const LoaderState& mine,
   if (saved.seed != mine.seed) {
     return differs("seed", saved.seed, mine.seed, "give the same seed=");
   }
-  if (has_windows(saved.shuffle) &&
+  const bool has_windows_of_sources =
+      saved.drawn && saved.drawn->mix.shuffle == word_of(Shuffle::kBlock);
+  if ((has_windows(saved.shuffle) || has_windows_of_sources) &&
       saved.shuffle_window != mine.shuffle_window) {
     return differs("shuffle_window", saved.shuffle_window, mine.shuffle_window,
                    "give the same window= of the shuffle");

@@ -106,6 +106,8 @@ class MixedOrder final : public DrawnOrder,
   /// that the stream began with.
   Hash128 digest() const { return digest_; }
   const MixOptions& options() const { return options_; }
+  /// How each source is shuffled.
+  Shuffle shuffle() const { return order_.shuffle; }
   std::uint64_t samples() const { return first_.back(); }
   /// As given to make().
   const std::shared_ptr<const BlockMap>& blocks() const { return all_blocks_; }

@@ -176,6 +176,14 @@ class Store {
 
   /// The URL of an object, for messages; never holds credentials.
   virtual std::string url_of(std::string_view key) const = 0;
+
+  /// Tells an object from all others of the service, for caches. Objects that
+  /// are made from one have its URL, and names of their own.
+  virtual std::string name_of(std::string_view key) const {
+    return url_of(key);
+  }
+  /// True if no other version of the object has this name.
+  virtual bool names_version(std::string_view) const { return false; }
 };
 
 /// Reads a whole object into memory. Blocks: for small things, off the hot

@@ -31,6 +31,12 @@ class StoreWrapper : public Store {
   std::string url_of(std::string_view key) const override {
     return inner_->url_of(key);
   }
+  std::string name_of(std::string_view key) const override {
+    return inner_->name_of(key);
+  }
+  bool names_version(std::string_view key) const override {
+    return inner_->names_version(key);
+  }
 
  protected:
   explicit StoreWrapper(std::unique_ptr<Store> inner)

@@ -153,7 +153,8 @@ class Loader(metaclass=_Told):
         }
         self._opened = Opened(source, dataset, options, storage_options)
         self._delivery.expect(self._native.field_names)
-        self._sampled = self._sampled_by(order)
+        self._order = order
+        self._sampled = self._sampled_in_steps_of(self._opened.state()["global_batch_size"])
         self._among = AmongRanks(self._opened, place)
         siblings = siblings_of(self._opened, place, self._delivery.ops, self._among.met)
         self._batches = Batches(self._opened, self._delivery, place, siblings)
@@ -168,13 +169,13 @@ class Loader(metaclass=_Told):
         """The engine's loader; a state may bring another one."""
         return self._opened.native
 
-    def _sampled_by(self, order: Order) -> Sampled | None:
+    def _sampled_in_steps_of(self, size: int) -> Sampled | None:
+        order, opened = self._order, self._opened  # Not self, or only a collection would end the loader.
         if order.arrangement is None:
             return None
-        opened = self._opened  # Not self, or only a collection would end the loader.
         epochs = Epochs(
             opened.dataset, lambda: len(opened.dataset), seed=opened.options["seed"], mixes=order.mixes,
-            rows_of_a_step=opened.state()["global_batch_size"], ranks=self.world_size, drops=order.drop_last,
+            rows_of_a_step=size, ranks=self.world_size, drops=order.drop_last,
         )  # fmt: skip
         made = order.arrangement.order(epochs)
         if made is None:
@@ -219,7 +220,8 @@ class Loader(metaclass=_Told):
 
     def _steps(self) -> int | None:
         if self._sampled is not None:
-            steps = self._sampled.steps(self.state_dict()["epoch"])
+            left_out = self.rank if self._order.join else None
+            steps = self._sampled.steps(self.state_dict()["epoch"], left_out=left_out)
             if steps is not None:
                 return steps
         return self._native.length()
@@ -236,6 +238,8 @@ class Loader(metaclass=_Told):
 
     def peek(self) -> Batch | None:
         """A copy of the next batch; the position does not move. None at the end."""
+        if self._sampled is not None:
+            self._sampled.look(self._native, self._among.met)
         return self._batches.peek()
 
     def set_epoch(self, epoch: int) -> None:
@@ -253,15 +257,34 @@ class Loader(metaclass=_Told):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continues from a state, at any world size."""
         self._batches.leave()
-        if self._opened.go_on_in_another_mix(state, self.state_dict()):  # May make another engine's loader.
+        if self._opened.go_on_in_another_mix(state):  # May make another engine's loader.
             return
-        if self._sampled is not None:
-            if self._sampled.go_on(state):
-                self._native.set_epoch(state["epoch"])
-                return
-            self._sampled.check(state)
-        fitted = self._opened.fit_to_catalogue(state)  # So may this.
-        self._native.load_state(json.dumps(fitted))
+        if self._sampled is not None and self._sampled.go_on(state):
+            self._native.set_epoch(state["epoch"])
+            return
+        mine = self._opened.state()["global_batch_size"]
+        size = self._steps_taken_over(state, mine)
+        try:
+            if size != mine:
+                self._sampled = self._sampled_in_steps_of(size)
+            if self._sampled is not None:
+                self._sampled.go_on(state)
+                self._sampled.check(state)
+            fitted = self._opened.fit_to_catalogue(state)  # So may this.
+            self._native.load_state(json.dumps(fitted))
+        except BaseException:
+            if size != mine:
+                self._sampled = self._sampled_in_steps_of(mine)
+            raise
+
+    def _steps_taken_over(self, state: Any, mine: int) -> int:
+        """The size of steps of an order that depends on it: the state's, if a rank's was given, as for the engine."""
+        arrangement = self._order.arrangement
+        if arrangement is None or not (arrangement.has_rows or arrangement.follows_steps):
+            return mine
+        size = state.get("global_batch_size") if isinstance(state, dict) else None
+        is_one = self._opened.options["batch_size"] and isinstance(size, int) and size > 0
+        return size if is_one else mine
 
     def to_tf(self) -> Any:
         """The loader as a tf.data.Dataset, for Keras too: each iteration is the next epoch."""

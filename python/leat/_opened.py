@@ -60,6 +60,7 @@ class Opened:
         self, source: Places, dataset: Dataset | None, options: dict[str, Any], storage_options: StorageOptions | None
     ) -> None:
         self.options = options
+        self._is_batch_of_rank = bool(options["batch_size"])
         self._dataset = dataset
         self._followers: list[Follower] = []
         if dataset is not None:
@@ -115,17 +116,25 @@ class Opened:
         if follower is not None:
             self._followers.append(follower)
 
-    def go_on_in_another_mix(self, state: Any, mine: dict[str, Any]) -> bool:
+    def go_on_in_another_mix(self, state: Any) -> bool:
         """Begins the mix where that of the state began; or, if that is another one, where its
         sources stopped, and returns True."""
         if not isinstance(self._dataset, Mix) or not isinstance(state, dict) or state.get("drawn_by") != "mix":
             return False
         if self.options["mix"] is None:
             return False  # Its documents are packed.
+        options, stood = dict(self.options), self.native.state()
         try:
-            begin, is_another = self._dataset.begin_of(state, mine)
-        except (KeyError, TypeError):
-            return False  # The engine says what is missing.
+            self._take_over_what_nobody_gave(self._dataset, state)
+            begin, is_another = self._dataset.begin_of(state, self.state())
+        except BaseException as error:
+            if self.options != options:
+                self.options.update(options)
+                self._reopen(self._dataset)
+                self.native.load_state(stood)
+            if isinstance(error, (KeyError, TypeError)):
+                return False  # The engine says what is missing.
+            raise
         order = self._dataset.order_of(begin)
         if order != self.options["mix"] or is_another:
             self.options["mix"] = order
@@ -137,6 +146,18 @@ class Opened:
                 shown(self._dataset.url), begin.epoch,
             )  # fmt: skip
         return is_another
+
+    def _take_over_what_nobody_gave(self, mix: Mix, state: dict[str, Any]) -> None:
+        """Takes the window of the state, and the size of its steps where the mix depends on it."""
+        mine, options = self.state(), self.options
+        window, size = state["shuffle_window"], state["global_batch_size"]
+        in_blocks = mine["source_shuffle"] == state.get("source_shuffle") == "block"
+        if in_blocks and options["shuffle_window"] is None and window != mine["shuffle_window"]:
+            options["shuffle_window"] = window
+        if mix.is_by_steps and self._is_batch_of_rank and size != mine["global_batch_size"]:
+            options.update(batch_size=0, global_batch_size=size)
+        if options["shuffle_window"] != mine["shuffle_window"] or size != mine["global_batch_size"]:
+            self._reopen(mix)
 
     def fit_to_catalogue(self, state: Any) -> Any:
         """The state, for the catalogue that is there; or that, for the state."""

@@ -139,6 +139,42 @@ def test_a_state_of_another_order_is_refused(photos):
         next(iter(other))
 
 
+@pytest.mark.parametrize("ends", [True, False], ids=["between epochs", "within an epoch"])
+@pytest.mark.parametrize("worlds", [(2, 1), (1, 2), (8, 2)])
+def test_steps_stay_those_of_the_state_where_a_ranks_batch_is_given(photos, ends, worlds):
+    options = {"global_batch_size": None, "batch_size": 4}
+    before, after = worlds
+    with loader_of(photos, **options, rank=0, world_size=before) as loader:
+        for number, _ in enumerate(loader):
+            if number == 1 and not ends:
+                break
+        state = loader.state_dict()
+    with loader_of(photos, global_batch_size=4 * before, rank=0, world_size=1) as whole:
+        whole.load_state_dict(state)
+        expected = steps_of(whole)
+
+    found = [[] for _ in expected]
+    for rank in range(after):
+        with loader_of(photos, **options, rank=rank, world_size=after) as loader:
+            loader.load_state_dict(state)
+            assert loader.state_dict() == state
+            steps = steps_of(loader)
+            assert len(steps) == len(expected) == (len(loader) if ends else len(steps))
+            for step, mine in zip(found, steps):
+                step += mine
+    assert [sorted(step) for step in found] == [sorted(step) for step in expected]
+
+
+def test_a_state_that_is_refused_leaves_the_steps_as_they_were(photos):
+    options = {"global_batch_size": None, "batch_size": 4, "rank": 0}
+    with loader_of(photos, **options, world_size=2, seed=1) as loader:
+        state = loader.state_dict()
+    with loader_of(photos, **options, world_size=1) as loader, loader_of(photos, global_batch_size=4) as other:
+        with pytest.raises(leat.InvalidArgument, match="seed"):
+            loader.load_state_dict(state)
+        assert steps_of(loader) == steps_of(other)
+
+
 def test_an_array_of_lengths(photos):
     lengths = np.arange(1, COUNT + 1)
     steps = steps_of(loader_of(photos, sampler=leat.SizeBuckets(lengths, count=4)))

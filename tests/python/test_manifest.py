@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import leat
+from leat._formats._table._manifest import Places
 from leat.ops import DecodeImage
 from small_datasets import encoded, pixels, write
 
@@ -299,6 +300,34 @@ def test_urls_that_cannot_be_are_said(photos, path, match):
     with pytest.raises(leat.InvalidArgument, match=match) as raised:
         leat.Dataset.from_manifest(photos / "m.csv", fields=FIELDS)
     assert "hush" not in str(raised.value)
+
+
+@pytest.mark.parametrize("url, place, key", [
+    ("https://h/d/a%20b.png", "https://h/d", "a b.png"),
+    ("https://h/e/a%20b.png", "https://h", "e/a b.png"),
+    ("s3://b/a%20b.png", "s3://b", "a%20b.png"),
+    ("hf://datasets/o/n/train/0.png", "hf://datasets/o/n", "train/0.png"),
+    ("hf://datasets/o/n@refs/convert/parquet/0.png", "hf://datasets/o/n@refs/convert/parquet", "0.png"),
+])  # fmt: skip
+def test_a_whole_url_is_an_object_of_its_place(url, place, key):
+    places = Places("https://h/d", "https://h/d/m.csv")
+    number, found, _ = places.find(url, 1)
+    assert (places.urls[number], found) == (place, key)
+
+
+@pytest.mark.parametrize("path", ["https://h/d/x.png?sig=hush", "https://h/e/x.png#hush?", "hf://datasets/o/n", "hf://datasets/o//x"])
+def test_a_url_of_the_manifests_own_place_that_cannot_be_is_said(path):
+    with pytest.raises(leat.InvalidArgument, match="row 3: .*(has a query|names no object)") as raised:
+        Places("https://h/d", "https://h/d/m.csv").find(path, 3)
+    assert "hush" not in str(raised.value)
+
+
+def test_urls_below_the_manifest_are_decoded_as_others_are(tmp_path, serve):
+    write(tmp_path / "data/a b.png", b"it")
+    served = serve(tmp_path / "data")
+    write(tmp_path / "data/m.csv", f"path,class_id\n{served.http_url}/a%20b.png,1\n".encode())
+    dataset = leat.Dataset.from_manifest(f"{served.http_url}/m.csv", fields={"image": "path", "label": "class_id"})
+    assert dataset[0]["image"] == b"it"
 
 
 def test_too_many_places_are_refused(photos):

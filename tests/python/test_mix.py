@@ -352,6 +352,87 @@ def test_a_state_goes_on_in_another_mix_and_nothing_is_lost_or_repeated(parts, c
     assert any("another mix" in record.getMessage() for record in caplog.records)
 
 
+@pytest.mark.parametrize("weights", [{"books": 1, "code": 1}, {"books": 1, "code": 3}], ids=["same", "another"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_state_of_another_shuffle_is_refused(parts, tmp_path, weights, packed):
+    if packed:
+        for name in ("books", "code"):
+            write(tmp_path / name / "0.bin", np.array([7, 7, 0] * 40, "<u2").tobytes())
+        parts = {name: leat.Dataset.tokens(tmp_path / name, dtype="uint16", seq_len=64, eos=0) for name in ("books", "code")}
+    usual = {"batch_size": 4, "fields": ("tokens",), "sampler": leat.Pack(6)} if packed else {"batch_size": 4, **USUAL}
+    with leat.Loader(leat.mix(weighed(parts, books=1, code=1)), **{**usual, "shuffle": True}) as loader:
+        list(loader) if packed else next(iter(loader))
+        state = json.loads(json.dumps(loader.state_dict()))
+    with leat.Loader(leat.mix(weighed(parts, **weights)), **{**usual, "shuffle": False}) as loader:
+        with pytest.raises(leat.InvalidArgument, match="source.*shuffle full.*none.*shuffle="):
+            loader.load_state_dict(state)
+        loader.load_state_dict({key: value for key, value in loader.state_dict().items()})
+
+
+def test_a_mix_of_shards_with_one_source_more_takes_over_the_window(shards):
+    def make(*names, **options):
+        sources = {name: (leat.Dataset(shards / ("small" if name == "again" else name)), 1) for name in names}
+        return leat.Loader(leat.mix(sources), batch_size=4, train=True, fields=("txt",), output="numpy", **options)
+
+    with make("large", "small") as loader:
+        next(iter(loader))
+        state = json.loads(json.dumps(loader.state_dict()))
+    with make("large", "small", "again") as loader:
+        assert loader.state_dict()["shuffle_window"] != state["shuffle_window"]
+        loader.load_state_dict(state)
+        next(iter(loader))
+        later = loader.state_dict()
+        following = next(iter(loader))
+        assert later["shuffle_window"] == state["shuffle_window"] and later["had"][:2] != [0, 0]
+    with make("large", "small", "again") as loader:  # A state of the wider mix is one as any other.
+        loader.load_state_dict(later)
+        assert loader.state_dict() == later
+    with make("large", "small", "again", seed=1) as loader:
+        mine = loader.state_dict()
+        with pytest.raises(leat.InvalidArgument, match="seed"):
+            loader.load_state_dict(state)
+        assert loader.state_dict() == mine
+    assert len(following[0]) == 4
+
+
+@pytest.mark.parametrize("kind", ["random", "per_source"])
+@pytest.mark.parametrize("worlds", [(1, 2), (2, 1), (8, 2)])
+def test_a_mix_goes_on_at_another_world_size_where_a_ranks_batch_is_given(parts, kind, worlds):
+    mix = leat.mix(weighed(parts, books=1, code=0), samples=640, composition=kind, schedule={160: {"books": 0, "code": 1}})
+
+    def make(rank, world):
+        return leat.Loader(mix, batch_size=4, rank=rank, world_size=world, **USUAL)
+
+    before, after = worlds
+    with make(0, before) as loader:
+        assert sum(1 for _ in itertools.islice(loader, 60 // before)) == 60 // before  # 240 samples, over all ranks.
+        state = json.loads(json.dumps(loader.state_dict()))
+        size = state["global_batch_size"]
+    with make(0, after) as loader:
+        loader.load_state_dict(state)
+        assert loader.state_dict() == state
+    steps = [[] for _ in range((640 - state["position"]) // size)]
+    for rank in range(after):
+        with make(rank, after) as loader:
+            loader.load_state_dict(state)
+            batches = list(loader)
+            assert len(batches) == len(steps)
+            for step, batch in zip(steps, batches):
+                step += read(batch)
+    assert [len(step) for step in steps] == [size] * len(steps)
+    assert all(text.startswith("code ") for step in steps for text in step)
+
+
+@pytest.mark.parametrize("option, words", [({"schedule": {10: {"books": 1, "web": 0}}}, "schedule="),
+                                           ({"composition": "per_source"}, "per_source"), ({"composition": "stratified"}, "stratified")])
+def test_what_a_mix_says_of_its_epochs_is_not_lost_within_another(parts, option, words):
+    inner = leat.mix(weighed(parts, books=1, web=1), **option)
+    with pytest.raises(leat.InvalidArgument, match=f"source 'text' is a mix with .*{words}"):
+        leat.mix({"text": (inner, 1), "code": (parts["code"], 1)})
+    if "composition" in option:
+        assert len(leat.mix({"text": (inner, 1), "code": (parts["code"], 1)}, **option).sources) == 3
+
+
 def test_a_source_with_other_data_is_refused(parts, tmp_path):
     mix = leat.mix(weighed(parts, books=1, code=1))
     with leat.Loader(mix, batch_size=4, **USUAL) as loader:

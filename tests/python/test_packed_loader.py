@@ -206,6 +206,38 @@ def test_weights_of_a_mix_change_between_epochs_and_no_document_is_lost_or_doubl
         assert len(read(loader, 1)[0]) < 40
 
 
+def test_an_epoch_that_goes_is_not_refused_for_the_next(tmp_path):
+    """The next epoch, which a cache is told of, has a last step of too few rows."""
+    lengths = np.random.default_rng(0).integers(3, 40, 150)
+    write(tmp_path / "a.bin", np.array([token for n in lengths for token in [7] * n + [0]], "<u2").tobytes())
+    corpus = leat.Dataset.tokens(tmp_path, dtype="uint16", seq_len=4096, eos=0)
+
+    def epochs_of(seed, cache):
+        done = 0
+        with leat.Loader(corpus, batch_size=1, train=True, drop_last=False, sampler=leat.Pack(64), fields=("tokens",), seed=seed,
+                         cache=cache, rank=0, world_size=2) as loader:  # fmt: skip
+            try:
+                for _ in range(2):
+                    list(loader)
+                    done += 1
+            except leat.InvalidArgument as error:
+                assert "too few rows" in str(error)
+        return done
+
+    seed = next(seed for seed in range(200) if epochs_of(seed, None) == 1)
+    assert epochs_of(seed, leat.Cache(ram="8MiB")) == 1
+
+
+def test_the_length_of_a_rank_that_the_last_step_leaves_out(tmp_path):
+    write(tmp_path / "a.bin", np.array([*range(1, 8), 0] * 9, "<u2").tobytes())  # 9 rows of 8 tokens.
+    corpus = leat.Dataset.tokens(tmp_path, dtype="uint16", seq_len=64, eos=0)
+    for world in (1, 2, 4, 8):
+        for rank in range(world):
+            with leat.Loader(corpus, global_batch_size=8, train=False, drop_last="join", sampler=leat.Pack(8), fields=("tokens",),
+                             rank=rank, world_size=world) as loader:  # fmt: skip
+                assert len(loader) == len(list(loader)) == 1 + (rank == 0)
+
+
 def test_epochs_pack_anew_and_seeds_tell_them_apart(corpus):
     def first_rows(epoch: int, seed: int) -> list[list[int]]:
         with leat.Loader(corpus, batch_size=8, sampler=leat.Pack(ROW), seed=seed, **USUAL) as loader:

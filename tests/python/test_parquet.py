@@ -212,6 +212,30 @@ class TestOverABucket:
                 assert sum(len(raw) for (raw,) in loader) == 240
         assert bucket.counters()["get"] == 0
 
+    @pytest.mark.parametrize("kind", ["rows of equal length", "columns of equal length"])
+    @pytest.mark.parametrize("tier", ["ram", "disk"])
+    def test_a_cache_tells_the_parts_of_a_file_apart(self, tmp_path, fresh_cache, kind, tier):
+        """Row groups and columns that are made from one file have the same places in what is made."""
+        folder = tmp_path / "buckets" / "hub"
+        folder.mkdir(parents=True)
+        rows = [bytes([group, place]) * 500 for group in range(8) for place in range(16)]
+        columns = {"raw": rows} if kind == "rows of equal length" else {"raw": rows, "left": [b"l" * 1000] * len(rows)}
+        table = pa.table({name: pa.array(values, pa.binary()) for name, values in columns.items()})
+        parquet.write_table(table, folder / "0.parquet", row_group_size=16)
+        cache = leat.Cache(ram="64MiB") if tier == "ram" else leat.Cache(disk=str(tmp_path / "disk"), disk_limit="64MiB")
+        with leat.testing.Bucket(tmp_path / "buckets", latency="1ms") as bucket:
+            options = {"storage_options": {"endpoint_url": bucket.url, "no_sign_request": True}}
+            for _ in range(2):
+                with leat.Loader(leat.Dataset.parquet("s3://hub", **options), batch_size=16, train=True, epochs=2, drop_last=False,
+                                 fields=tuple(columns), cache=cache, output="numpy") as loader:  # fmt: skip
+                    for _ in range(2):
+                        read = list(zip(*(sum(([bytes(value) for value in part] for part in parts), []) for parts in zip(*loader))))
+                        assert sorted(value[0] for value in read) == sorted(rows)
+                        assert all(value[1] == b"l" * 1000 for value in read if len(columns) == 2)
+                    stats = loader.stats()
+            hits = sum(epoch["cache"][f"{tier}_hits"] for epoch in stats)
+        assert hits == (2 if tier == "disk" else 1) * len(rows) * len(columns)
+
     def test_bytes_are_read_once_to_learn_lengths_and_never_again(self, served):
         bucket, options = served
         leat.Dataset.parquet("s3://hub", **options)

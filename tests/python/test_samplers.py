@@ -497,6 +497,26 @@ def test_a_sampler_is_told_the_epoch_and_goes_on_from_a_state(dataset):
     assert (flat(again), flat(again)) == (rest, third)
 
 
+@pytest.mark.parametrize("sampler", [list(range(40)), leat.SizeBuckets(np.arange(1, 61)), torch.utils.data.RandomSampler(range(60))],
+                         ids=["list", "buckets", "torch"])
+def test_the_next_batch_can_be_seen_before_an_iteration_begins(dataset, sampler):
+    options = {"batch_size": 8, "sampler": sampler, "fields": ("index",), "output": "numpy"}
+    with leat.Loader(dataset, train=True, **options) if isinstance(sampler, leat.SizeBuckets) else leat.Loader(dataset, **options) as loader:
+        for _ in range(2):
+            peeked = loader.peek()
+            assert np.array_equal(loader.peek()[0], peeked[0])
+            batches = [index for (index,) in loader]
+            assert np.array_equal(peeked[0], batches[0])
+        iterator = iter(loader)
+        first, state = next(iterator)[0], loader.state_dict()
+        second = next(iterator)[0]
+        if not isinstance(sampler, torch.utils.data.RandomSampler):
+            loader.load_state_dict(state)
+            assert np.array_equal(loader.peek()[0], second)
+            assert np.array_equal(next(iter(loader))[0], second)
+            assert not np.array_equal(first, second)
+
+
 def test_a_sampler_that_gives_another_order_than_the_states_is_refused(dataset):
     loader = loader_of(dataset, sampler=ByEpoch())
     next(iter(loader))

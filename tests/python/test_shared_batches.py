@@ -113,6 +113,45 @@ def test_the_next_batch_can_be_seen_before(folder, job):
     assert taker.peek() is None
 
 
+@pytest.mark.parametrize("goes", [lambda loader: loader.set_epoch(1), lambda loader: loader.load_state_dict(loader.state_dict())],
+                         ids=["set_epoch", "load_state_dict"])
+def test_an_iterator_that_was_ended_raises_in_all(folder, job, goes):
+    loaders = job(2)
+    ended = [iter(loader) for loader in loaders]
+    for iterator in ended:
+        next(iterator)
+
+    for loader, iterator in zip(loaders, ended):
+        goes(loader)
+        with pytest.raises(leat.InvalidArgument, match="this iterator was ended by"):
+            next(iterator)
+
+    passes = [list(loader) for loader in loaders]
+    assert len(passes[0]) == len(passes[1]) > 0
+    assert all(map(equal, *passes))
+    assert decoded(loaders[1]) == 0
+
+
+def test_the_next_batch_can_be_seen_before_an_iteration_begins(folder, job, caplog):
+    [epoch] = expected_of(folder)
+    loaders = job(2)
+    states = []
+    for loader in loaders:
+        list(itertools.islice(loader, 3))
+        states.append(loader.state_dict())
+        next(iter(loader))  # Leaves the epoch.
+
+    for loader, state in zip(loaders, states):
+        loader.load_state_dict(state)
+        assert equal(loader.peek(), epoch[3])
+    rest = [list(loader) for loader in loaders]
+
+    for of_one in rest:
+        assert len(of_one) == N // G - 3 and all(map(equal, of_one, epoch[3:]))
+    assert decoded(loaders[1]) == 0
+    assert "makes no batches for this one" not in caplog.text
+
+
 # --- siblings that are late, or gone -----------------------------------------
 
 

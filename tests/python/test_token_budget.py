@@ -142,6 +142,35 @@ def test_another_global_batch_goes_on_with_each_sample_once(corpus):
     assert not seen & {number for number, _ in left} and len(seen) + len(left) == len(corpus)
 
 
+@pytest.mark.parametrize("sampler", [leat.TokenBudget(BUDGET), leat.Pack(BUDGET)], ids=["budget", "rows"])
+@pytest.mark.parametrize("worlds", [(4, 2), (2, 8)])
+def test_steps_stay_those_of_the_state_where_a_ranks_size_is_given(corpus, sampler, worlds):
+    fields = {"fields": ("tokens",), "ids": False}
+
+    def make(rank, world):
+        return load(corpus, sampler, batch_size=3, rank=rank, world_size=world, **fields)
+
+    before, after = worlds
+    with make(0, before) as loader:
+        for _ in itertools.islice(loader, 2):
+            pass
+        state = json.loads(json.dumps(loader.state_dict()))
+    with load(corpus, sampler, global_batch_size=3 * before, rank=0, world_size=1, **fields) as whole:
+        whole.load_state_dict(state)
+        expected = [np.sort(np.asarray(batch["tokens"].values if hasattr(batch["tokens"], "values") else batch["tokens"]).ravel()) for batch in whole]
+
+    found = [[] for _ in expected]
+    for rank in range(after):
+        with make(rank, after) as loader:
+            loader.load_state_dict(state)
+            batches = list(loader)
+            assert len(batches) == len(expected)
+            for step, batch in zip(found, batches):
+                tokens = batch["tokens"]
+                step.append(np.asarray(tokens.values if hasattr(tokens, "values") else tokens).ravel())
+    assert all(np.array_equal(np.sort(np.concatenate(step)), right) for step, right in zip(found, expected))
+
+
 def test_draws_of_random_ops_do_not_depend_on_balance_or_ranks(corpus):
     def add(tokens, rng):
         return np.frombuffer(tokens, np.uint8) ^ rng.integers(1, 99, dtype=np.uint8)

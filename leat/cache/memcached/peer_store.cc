@@ -30,7 +30,7 @@ PeerStore::PeerStore(
 PeerStore::~PeerStore() { LEAT_CHECK(in_flight_.load() == 0); }
 
 RecordKey PeerStore::key_of(const ReadRequest& request) const {
-  const std::string url = place_ + inner_->url_of(request.object.key);
+  const std::string url = place_ + inner_->name_of(request.object.key);
   return record_key({.url = url,
                      .etag = request.object.etag,
                      .offset = request.offset,
@@ -46,7 +46,10 @@ std::optional<std::size_t> PeerStore::place_of(const ReadHint& hint) const {
 }
 
 void PeerStore::read(ReadRequest request, std::stop_token stop, ReadDone done) {
-  if (!request.hint || request.into.empty()) {
+  // Peers keep what outlives this job, so a name has to tell the version.
+  const bool has_version =
+      !request.object.etag.empty() || inner_->names_version(request.object.key);
+  if (!request.hint || request.into.empty() || !has_version) {
     return inner_->read(std::move(request), std::move(stop), std::move(done));
   }
   auto flight = std::make_shared<Flight>();

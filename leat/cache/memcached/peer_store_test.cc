@@ -127,6 +127,21 @@ class PeerStoreTest : public ::testing::Test {
   std::unique_ptr<ServerProcess> server_;
 };
 
+TEST_F(PeerStoreTest, AnObjectWithoutAVersionIsKeptByNobody) {
+  const RankStore first(server_->name());
+  const RankStore second(server_->name());
+  Heard heard;
+
+  ASSERT_TRUE(first.read({"a", ""}, 0, 100, &heard));
+  ASSERT_TRUE(first.read({"b", "1"}, 0, 100));
+  first.settle(1);
+  ASSERT_TRUE(second.read({"a", ""}, 0, 100, &heard));
+
+  EXPECT_EQ(second.bucket->reads, 1);
+  EXPECT_EQ(heard.asked, 0);
+  EXPECT_EQ(first.store->peers().counts().inserts, 1u);
+}
+
 TEST_F(PeerStoreTest, ARangeIsReadFromTheBucketOnce) {
   const RankStore first(server_->name());
   const RankStore second(server_->name());

@@ -176,6 +176,12 @@ Result<Loader::Next> Loader::peek_within(Nanoseconds timeout, Memory memory) {
   return Next(copy_of(head.batch, *m.opened.slots));
 }
 
+bool Loader::is_current(Iteration iteration) const {
+  Machine& m = *machine_;
+  const MutexLock lock(m.mutex);
+  return m.check_current(iteration).has_value();
+}
+
 Result<void> Loader::set_epoch(std::uint64_t epoch) {
   Machine& m = *machine_;
   LEAT_TRY(const Machine::Visit visit, m.enter());
@@ -237,6 +243,13 @@ Result<void> Loader::give_order(std::uint64_t epoch, GivenEpoch given,
 
 void Loader::expect_order_of(std::uint64_t samples) {
   machine_->job.told_order->expect_size(samples);
+}
+
+bool Loader::needs_order() const {
+  const Machine& m = *machine_;
+  const MutexLock lock(m.mutex);
+  const auto& told = m.job.told_order;
+  return told != nullptr && told->epoch(m.position.epoch) == nullptr;
 }
 
 std::uint64_t Loader::next_epoch() const {

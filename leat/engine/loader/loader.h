@@ -109,6 +109,9 @@ class Loader {
   ///
   /// Errors: kInvalidArgument: `iteration` was ended, as for next_within()
   Result<bool> skip(Iteration iteration);
+  /// False once a later iteration, set_epoch() or load_state() has ended it,
+  /// and in a closed loader.
+  bool is_current(Iteration iteration) const;
 
   enum class Memory : std::uint8_t { kACopy, kOfTheBatch };
   /// The batch that next() would return; does not advance. Waits at most
@@ -131,6 +134,8 @@ class Loader {
   /// Sets how many samples an epoch has whose order is not given yet.
   /// REQUIRES: options().is_given.
   void expect_order_of(std::uint64_t samples);
+  /// True if the order of the running epoch is yet to be given.
+  bool needs_order() const;
   /// The epoch that begin() would start or continue.
   std::uint64_t next_epoch() const;
 

@@ -320,7 +320,8 @@ namespace {
 
 MixState mix_state(const MixedOrder& mixed, std::uint64_t epoch,
                    std::uint64_t position) {
-  MixState state{.first_epoch = mixed.options().first_epoch};
+  MixState state{.first_epoch = mixed.options().first_epoch,
+                 .shuffle = std::string(word_of(mixed.shuffle()))};
   for (const MixSource& source : mixed.options().sources) {
     state.sources.push_back(source.name);
     state.begin.push_back(source.begin);

@@ -25,6 +25,8 @@ Result<Loader::Iteration> Loader::begin_skipping() {
     old = m.jump_to(m.position.epoch + 1, 0);
   } else if (m.position.has_ended) {
     old = m.jump_to(m.position.epoch, m.position.at);
+  } else {
+    old = m.runs->end();  // A look at the first batch has begun to read.
   }
   LEAT_TRY_VOID(m.schedule->check_known(m.position.epoch));
   LEAT_TRY_VOID(

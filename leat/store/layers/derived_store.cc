@@ -376,6 +376,22 @@ std::string DerivedStore::url_of(std::string_view key) const {
   return inner_->url_of((*parsed)->source);
 }
 
+std::string DerivedStore::name_of(std::string_view key) const {
+  const auto parsed = DerivedKey::parse(key);
+  if (!parsed || !*parsed) return inner_->name_of(key);
+  const std::string& source = (*parsed)->source;
+  return inner_->name_of(source).append(key.substr(source.size()));
+}
+
+bool DerivedStore::names_version(std::string_view key) const {
+  const auto parsed = DerivedKey::parse(key);
+  if (!parsed || !*parsed) return inner_->names_version(key);
+  return !(*parsed)->etag.empty() &&
+         std::ranges::none_of((*parsed)->also, [](const auto& range) {
+           return !range.source.empty() && range.etag.empty();
+         });
+}
+
 std::uint64_t DerivedStore::made() const {
   const MutexLock lock(mutex_);
   return made_;

@@ -69,6 +69,8 @@ class DerivedStore final : public StoreWrapper {
   /// The source's, with the size of the made object.
   Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override;
   std::string url_of(std::string_view key) const override;
+  std::string name_of(std::string_view key) const override;
+  bool names_version(std::string_view key) const override;
 
   /// Objects that were made so far.
   std::uint64_t made() const;

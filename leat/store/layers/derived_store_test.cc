@@ -116,6 +116,28 @@ class DerivedStoreTest : public ::testing::Test {
   std::atomic<int> asked_done_ = 0;
 };
 
+TEST_F(DerivedStoreTest, NamesTellWhatIsMadeApart) {
+  open();
+  EXPECT_EQ(store_->url_of(key_of(0)), store_->url_of(key_of(4)));
+
+  EXPECT_NE(store_->name_of(key_of(0)), store_->name_of(key_of(4)));
+  EXPECT_NE(store_->name_of(key_of(0)), store_->name_of(key_of(0, "0/y")));
+  EXPECT_EQ(store_->name_of("words"), store_->url_of("words"));
+}
+
+TEST_F(DerivedStoreTest, ANameTellsTheVersionIfAllThatItIsMadeOfHasOne) {
+  open();
+  DerivedKey key{.source = "words", .length_bytes = 4, .size_bytes = 4};
+  EXPECT_FALSE(store_->names_version(key.text()));
+  key.etag = "1";
+  EXPECT_TRUE(store_->names_version(key.text()));
+  key.also = {{.source = "other", .etag = "", .offset = 0, .length_bytes = 4}};
+  EXPECT_FALSE(store_->names_version(key.text()));
+  key.also.front().etag = "2";
+  EXPECT_TRUE(store_->names_version(key.text()));
+  EXPECT_FALSE(store_->names_version("words"));
+}
+
 TEST_F(DerivedStoreTest, MakesOnceForAllThatAskMeanwhileAndAfter) {
   open();
   const auto first = ask(key_of(0), 0, 6);

@@ -76,4 +76,14 @@ std::string JoinedStore::url_of(std::string_view key) const {
   return parts_.front().store->url_of(parts_.front().prefix);
 }
 
+std::string JoinedStore::name_of(std::string_view key) const {
+  const Result<Place> place = place_of(key);
+  return place ? place->store->name_of(place->key) : url_of(key);
+}
+
+bool JoinedStore::names_version(std::string_view key) const {
+  const Result<Place> place = place_of(key);
+  return place && place->store->names_version(place->key);
+}
+
 }  // namespace leat

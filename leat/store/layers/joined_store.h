@@ -34,6 +34,8 @@ class JoinedStore final : public Store {
   /// Properties that hold for every part.
   StoreTraits traits() const override;
   std::string url_of(std::string_view key) const override;
+  std::string name_of(std::string_view key) const override;
+  bool names_version(std::string_view key) const override;
 
  private:
   struct Place {

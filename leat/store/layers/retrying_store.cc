@@ -23,7 +23,7 @@ bool is_answer(const Result<T>& result) {
                     result.error().code() != ErrorCode::kCancelled);
 }
 
-std::string name_of(const Store& store, const EndpointNotes* notes) {
+std::string words_for(const Store& store, const EndpointNotes* notes) {
   const std::string url = store.url_of("");
   if (notes == nullptr || notes->endpoint.empty()) return url;
   return fmt::format("{} at {}", url, notes->endpoint);
@@ -70,7 +70,7 @@ RetryingStore::RetryingStore(std::unique_ptr<Store> inner, RetryOptions options,
       judgement_(options, seed, notes, std::move(not_before)),
       metrics_(metrics),
       timers_("leat-retry") {
-  silence_.emplace(Silence::Options{.name = name_of(*inner_, notes.get()),
+  silence_.emplace(Silence::Options{.name = words_for(*inner_, notes.get()),
                                     .max_attempts = options.max_attempts,
                                     .patience = options.patience,
                                     .say_every = options.say_every,

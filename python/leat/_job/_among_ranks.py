@@ -89,8 +89,9 @@ def _order_in_words(opened: Opened, place: Place) -> str:
     state, options = opened.state(), opened.options
     pads, joins = options["pad"], options["join"]
     tail = "pads" if pads else "joins" if joins else "drops" if drops_last(options) else "keeps"
+    of_sources = f" of sources in shuffle {state['source_shuffle']}" if "source_shuffle" in state else ""
     return (
-        f"{state['shuffle']} shuffle in windows of {state['shuffle_window']}, seed {state['seed']}, "
+        f"{state['shuffle']} shuffle{of_sources} in windows of {state['shuffle_window']}, seed {state['seed']}, "
         f"steps of {state['global_batch_size']}, {tail} the last"
         + ("" if place.mesh is None else f", on a mesh of {place.mesh._words}")
     )

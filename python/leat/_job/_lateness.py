@@ -181,8 +181,6 @@ class _Block:
         self.ended = time.perf_counter()
         self._seconds = seconds
         self._waits = waits
-        self.take_waits: Callable[[], list[tuple[float, str]]] | None = None
-        """Those of the steps since the last call, if not all are the engine's."""
         self._work = work
 
     def is_known(self) -> bool:

@@ -77,8 +77,8 @@ class Taker:
 
     def next(self, iteration: int) -> Fields | None:
         native = self._opened.native
-        if iteration != self._current or native is not self._native:
-            return native.next(_NONE)  # Raises: another iteration has begun.
+        if iteration != self._current or not self._is_within_iteration():
+            return native.next(_NONE)  # Raises: the iteration was ended.
         key = self._key()
         if self._makes and not self._keeps_pace(key):
             return native.next(iteration + self._more)
@@ -95,13 +95,17 @@ class Taker:
 
     def peek(self) -> Fields | None:
         native = self._opened.native
-        if self._makes:
-            return native.peek()
+        if self._makes or not self._is_within_iteration():
+            return native.peek()  # Nobody gives a batch before an iteration begins.
         if native.remaining() == 0:
             return None
         key = self._key()
         fields = self._await(key, leaves=True)
         return native.peek() if fields is None else fields
+
+    def _is_within_iteration(self) -> bool:
+        native = self._opened.native
+        return native is self._native and native.is_current(self._current + self._more)
 
     def take_waits(self) -> list[tuple[float, str]]:
         """The waits of the steps since the last call."""

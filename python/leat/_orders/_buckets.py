@@ -131,6 +131,8 @@ def _best_split(
 class InBuckets(Arrangement):
     """Steps of samples of similar size: see `SizeBuckets`."""
 
+    follows_steps = True
+
     def __init__(self, sampler: SizeBuckets) -> None:
         self._sampler = sampler
 

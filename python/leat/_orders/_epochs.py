@@ -55,8 +55,9 @@ class EpochOrder(ABC):
         """The steps of the epoch from a position on, as dealt to ranks; None: in runs."""
         return None
 
-    def steps(self) -> int | None:
-        """The steps of a whole epoch; None: the engine counts them."""
+    def steps(self, *, left_out: int | None) -> int | None:
+        """The steps of a whole epoch, but a last one of at most `left_out` rows; None: the
+        engine counts them."""
         return None
 
     def report(self, epoch: int) -> dict[str, Any] | None:
@@ -131,6 +132,8 @@ class Arrangement(ABC):
     """As of the order."""
     batch_size: int | None = None
     """For a loader that is given none."""
+    follows_steps = False
+    """Whether the order depends on the size of steps, though steps have samples."""
 
     @property
     def has_rows(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ class _Told(NamedTuple):
 
     native: Any
     epoch: int
+    position: int
     length: int
     digest: str
     """For the other ranks; empty if there are none to compare with."""
@@ -62,14 +64,21 @@ class Sampled:
         state = json.loads(native.state())
         position = state["position"] if state["epoch"] == epoch else 0
         told, self._next = self._next, None
-        if told is None or position != 0 or told.epoch != epoch or told.native is not native:
+        if told is None or (told.native, told.epoch, told.position) != (native, epoch, position):
             told = self._tell(native, epoch, position, hashes=met is not None)
         self.length = told.length
         self._times += 1
         if met is not None:
             self._compare(told.digest, *met)
         if self._tells_next and (self._epochs is None or epoch + 1 < self._epochs):
-            self._next = self._tell(native, epoch + 1, 0, hashes=met is not None)
+            with contextlib.suppress(InvalidArgument):  # Raised when that epoch begins.
+                self._next = self._tell(native, epoch + 1, 0, hashes=met is not None)
+
+    def look(self, native: Any, met: tuple[Any, str] | None) -> None:
+        """Before a look at the next batch, which may come before any iter()."""
+        if native.needs_order():
+            state = json.loads(native.state())
+            self._next = self._tell(native, state["epoch"], state["position"], hashes=met is not None)
 
     def _tell(self, native: Any, epoch: int, position: int, *, hashes: bool) -> _Told:
         """Gives the engine an epoch, from a position on."""
@@ -81,7 +90,7 @@ class Sampled:
         if hashes:
             told = [samples, ends, *(() if dealt is None else dealt[2:]), *self._order.compared(epoch)]
             digest = hashlib.blake2b(b"".join(part.tobytes() for part in told), digest_size=16).hexdigest()
-        return _Told(native, epoch, len(samples) if self.rows_of_a_step is None else len(ends), digest)
+        return _Told(native, epoch, position, len(samples) if self.rows_of_a_step is None else len(ends), digest)
 
     def describe(self, state: dict[str, Any]) -> None:
         """Adds what a state has to say beside the order of its epoch."""
@@ -89,6 +98,7 @@ class Sampled:
 
     def check(self, state: Any) -> None:
         """Raises `InvalidArgument` if the epoch of a state would have another order now."""
+        self._next = None
         self._order.check(state)
 
     def go_on(self, state: Any) -> bool:
@@ -96,12 +106,13 @@ class Sampled:
         self._next = None
         return self._order.go_on(state)
 
-    def steps(self, epoch: int) -> int | None:
-        """The steps of an epoch, if the engine cannot count them."""
+    def steps(self, epoch: int, *, left_out: int | None) -> int | None:
+        """The steps of an epoch, if the engine cannot count them. A rank is left out of a
+        last step that has no more than `left_out` rows."""
         if self.rows_of_a_step is None:
             return None
         self._order.set_epoch(epoch)
-        return self._order.steps()
+        return self._order.steps(left_out=left_out)
 
     def balance(self, epoch: int) -> dict[str, Any] | None:
         """The gain of a `leat.Balance` in an epoch that was begun; None: there is none."""

@@ -81,9 +81,14 @@ class Mix(Dataset):
             "first_epoch": begin.epoch,
         }
 
+    @property
+    def is_by_steps(self) -> bool:
+        """Whether the order depends on the size of steps."""
+        return self._order["composition"] == "per_source"
+
     def check_rows(self, sampler: str) -> None:
         """Raises `InvalidArgument` if its steps cannot have the rows of a sampler."""
-        if self._order["composition"] == "per_source":
+        if self.is_by_steps:
             raise InvalidArgument(
                 f'composition="per_source" gives whole steps to a source, and {sampler} makes rows or micro-batches of '
                 'samples of all sources; give leat.mix "random" or "stratified"'
@@ -103,14 +108,19 @@ class Mix(Dataset):
             leat.InvalidArgument: a source has other data now, or an order of its own that differs.
         """
         names = state["sources"]
-        if state["drawn"] == mine["drawn"]:
-            return Begin(state.get("first_epoch", 0), dict(zip(names, state.get("begin", [])))), False
-        for what, option in (("seed", "seed="), ("shuffle_window", "window= of the shuffle")):
-            if state[what] != mine[what]:
+        is_another = state["drawn"] != mine["drawn"]
+        given = [("source_shuffle", "shuffle=")]
+        if is_another:
+            given += [("seed", "seed="), ("shuffle_window", "window= of the shuffle")]
+        for what, option in given:
+            theirs = state.get(what, mine[what]) if what == "source_shuffle" else state[what]
+            if theirs != mine[what]:
                 raise InvalidArgument(
-                    f"the state was saved with {what} {state[what]}, but this loader has {mine[what]}: the order of "
+                    f"the state was saved with {what} {theirs}, but this loader has {mine[what]}: the order of "
                     f"each source would differ, and samples would be lost or come twice; give the same {option}"
                 )
+        if not is_another:
+            return Begin(state.get("first_epoch", 0), dict(zip(names, state.get("begin", [])))), False
         data = state.get("data", "")
         for number, name in enumerate(names):
             for source in self._mixed:
@@ -200,6 +210,13 @@ def mix(
         raise InvalidArgument("ramp=True moves weights from one point of schedule= to the next, and there is none")
     if composition not in _COMPOSITIONS:
         raise InvalidArgument(f"composition={composition!r}; it is {_either(_COMPOSITIONS)}")
+    for name, value in sources.items():
+        inner = value[0] if isinstance(value, tuple) else value
+        if isinstance(inner, Mix) and inner._order["composition"] not in ("random", composition):
+            raise InvalidArgument(
+                f'mix: source {name!r} is a mix with composition="{inner._order["composition"]}", and this one has '
+                f'"{composition}", which decides for the sources of both: give the same to both'
+            )
     if repeat is not None or choose is not None:
         parts = _counted(parts, repeat, choose)
     elif not has_weights:
@@ -277,6 +294,11 @@ def _inner_of(name: str, dataset: Dataset) -> list[tuple[str, Dataset, float]]:
         raise InvalidArgument(
             f"mix: source {name!r} is a mix by repeat= or choose=, whose epochs have an end; give it weights, "
             "or name its sources in repeat= or choose= of this mix"
+        )
+    if dataset._order["schedule"]:
+        raise InvalidArgument(
+            f"mix: source {name!r} is a mix with schedule=, which counts the samples of its own epochs, and the epochs "
+            "are those of this mix: give schedule= here, with the sources of that mix by name"
         )
     shares = dataset.weights
     return [(f"{name}/{source.name}", source.dataset, shares[source.name]) for source in dataset._mixed]

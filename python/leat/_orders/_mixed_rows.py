@@ -26,6 +26,7 @@ class MixedSamples:
 
     def __init__(self, mix: Mix, seed: int, *, mixes: bool) -> None:
         self._mix, self._seed, self._mixes = mix, seed, mixes
+        self._shuffle = "full" if mixes else "none"
         self._begin = Begin()
         self._known: tuple[int, str, list[int]] | None = None
         """An epoch, the digest of the mix, and the samples of each source before that epoch."""
@@ -40,7 +41,7 @@ class MixedSamples:
         """Adds the mix to a state, and the samples of each source that came before its epoch."""
         digest, had = self._before(state["epoch"])
         sources = self._mix.sources
-        state["mix"] = {"drawn": digest, "sources": sources, "had": had}
+        state["mix"] = {"drawn": digest, "sources": sources, "had": had, "source_shuffle": self._shuffle}
         if self._begin != Begin():
             begin = [self._begin.had.get(name, 0) for name in sources]
             state["mix"].update(first_epoch=self._begin.epoch, begin=begin)
@@ -55,7 +56,10 @@ class MixedSamples:
         if not isinstance(mix, dict):
             return False  # The engine says what is missing.
         window = state.get("shuffle_window")
-        mine = {"drawn": self._before(self._begin.epoch)[0], "seed": self._seed, "shuffle_window": window}
+        mine = {
+            "drawn": self._before(self._begin.epoch)[0], "seed": self._seed, "shuffle_window": window,
+            "source_shuffle": self._shuffle,
+        }  # fmt: skip
         try:
             begin, is_another = self._mix.begin_of({**state, "shuffle_window": window, **mix}, mine)
         except (KeyError, TypeError):

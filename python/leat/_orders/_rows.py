@@ -126,9 +126,12 @@ class RowOrder(EpochOrder):
     def _forget(self) -> None:
         """The samples of all epochs may be others now."""
 
-    def steps(self) -> int:
-        rows, each = len(self.ends()), self.rows_of_a_step
-        return rows // each if self._drops else -(-rows // each)
+    def steps(self, *, left_out: int | None) -> int:
+        whole, rest = divmod(len(self.ends()), self.rows_of_a_step)
+        has_last = rest != 0 and not self._drops
+        # A balance divides samples, of which each rank has some.
+        is_left_out = left_out is not None and self._balance is None and rest <= left_out
+        return whole + (has_last and not is_left_out)
 
     def _edges(self, first_row: int) -> np.ndarray:
         """The first row of each step from a row on, and the end of the last step."""

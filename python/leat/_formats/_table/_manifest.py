@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 import urllib.parse
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -166,20 +167,20 @@ class Places:
     def _place_of(self, path: str, row: int) -> tuple[str, str, Rule]:
         base = self._base
         if "://" in path:
-            if path.startswith(base + "/"):
-                return base, path[len(base) + 1 :], (base + "/", "any") if "://" in base else None
-            if path.startswith("file://"):
+            is_below = path.startswith(base + "/")
+            if not is_below and path.startswith("file://"):
                 return self._local(path[len("file://") :], path, row, "file://")
-            scheme, _, rest = path.partition("://")
-            host, _, key = rest.partition("/")
-            if not host or not key:
+            place = base if is_below else _place_of_url(path)
+            key = path[len(place) + 1 :]
+            if not place or not key:
                 raise self._bad(path, row, "names no object")
-            is_http = scheme in ("http", "https")
+            is_http = path.startswith(("http://", "https://"))
             if is_http:
                 if "?" in key or "#" in key:
-                    raise self._bad(path.partition("?")[0], row, "has a query or a fragment")
+                    raise self._bad(re.split("[?#]", path)[0], row, "has a query or a fragment")
                 key = urllib.parse.unquote(key)
-            place = f"{scheme}://{host}"
+            if "://" not in place:
+                return place, key, None
             return place, key, (place + "/", "plain URL" if is_http else "any")
         if not self._folder:
             return base, path.lstrip("/"), ("", "any")
@@ -207,6 +208,16 @@ class Places:
 
     def _bad(self, path: str, row: int, why: str) -> InvalidArgument:
         return InvalidArgument(f"{self._name}, row {row}: {path} {why}")
+
+
+def _place_of_url(url: str) -> str:
+    """The bucket, the host or the dataset of the Hub that an object lies in; empty if the URL names no object."""
+    scheme, _, rest = url.partition("://")
+    parts = rest.split("/")
+    depth = 1 if scheme != "hf" else 5 if parts[2:3] and parts[2].endswith("@refs") else 3
+    names = parts[:depth]
+    is_whole = all(names) and len(parts) > len(names)
+    return f"{scheme}://{'/'.join(names)}" if is_whole else ""
 
 
 def is_local(url: str) -> bool:
