@@ -27,10 +27,19 @@ constexpr std::string_view kDevelopment =
     "K1SZFPTOtr/KBHBeksoGMGw==;"
     "BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1";
 
+/// The domains of Azure's clouds and of OneLake. Credentials go to no other
+/// that nobody but a URL names: a row of somebody's manifest is a URL, too.
+constexpr std::array<std::string_view, 5> kDomains = {
+    "core.windows.net", "core.chinacloudapi.cn", "core.usgovcloudapi.net",
+    "core.cloudapi.de", "fabric.microsoft.com"};
+/// The domain of accounts that have a zone: ACCOUNT.z07.dfs.storage.azure.net.
+constexpr std::string_view kZonedDomain = "storage.azure.net";
+
 /// The account and what goes with it. Each has its place for messages.
 struct Account {
   std::string name;
-  std::string key;  ///< In base64.
+  std::string zone;  ///< ".z07"; empty: the account has none.
+  std::string key;   ///< In base64.
   std::string sas;
   std::string blob_endpoint;
   std::string suffix = "core.windows.net";
@@ -95,8 +104,20 @@ Account find_account(const Env& env) {
   return account;
 }
 
-/// Takes the account from the URL, where it names one.
-Result<void> go_to(std::string host, Account& account) {
+/// Cuts ".z07" off the name of an account that has a zone.
+std::string cut_zone(std::string& name) {
+  const std::size_t dot = std::min(name.rfind('.'), name.size());
+  const std::string zone = name.substr(dot);
+  if (!zone.starts_with(".z") || zone.size() < 3 ||
+      zone.find_first_not_of("0123456789", 2) != std::string::npos) {
+    return {};
+  }
+  name.resize(dot);
+  return zone;
+}
+
+/// Takes the account from the URL, and the endpoint unless one is given.
+Result<void> go_to(std::string host, bool is_endpoint_given, Account& account) {
   constexpr std::string_view kDfs = ".dfs.";
   host = lowered(host);
   const std::size_t at = host.find(kDfs);
@@ -104,15 +125,29 @@ Result<void> go_to(std::string host, Account& account) {
     return invalid(
         "write abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX");
   }
-  const std::string name = host.substr(0, at);
+  std::string name = host.substr(0, at);
+  const std::string domain = host.substr(at + kDfs.size());
+  std::string zone = domain == kZonedDomain ? cut_zone(name) : std::string();
   if (!account.name.empty() && account.name != name) {
     return invalid(
         "the URL is of account {}, and the environment's keys are of {}; unset "
         "{} and AZURE_STORAGE_ACCOUNT_NAME, or set them to the URL's account",
         name, uri_encode(account.name, Slash::kEncode), kConnectionString);
   }
-  account.name = name;
-  account.suffix = host.substr(at + kDfs.size());
+  const bool is_azures =
+      !zone.empty() || std::ranges::find(kDomains, domain) != kDomains.end();
+  if (!is_endpoint_given && !is_azures && domain != account.suffix) {
+    return invalid(
+        "the URL's host {} is not in a domain of Azure, and neither "
+        "endpoint_url nor the environment names it, so nothing is sent there; "
+        "if it is right, give its endpoint_url (--endpoint-url), or "
+        "EndpointSuffix={} in {}",
+        uri_encode(host, Slash::kEncode), uri_encode(domain, Slash::kEncode),
+        kConnectionString);
+  }
+  account.name = std::move(name);
+  account.zone = std::move(zone);
+  account.suffix = domain;
   return {};
 }
 
@@ -130,9 +165,10 @@ Result<Endpoint> endpoint_of(const Account& account,
         "no storage account is named; set AZURE_STORAGE_ACCOUNT_NAME, or write "
         "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX");
   }
-  return parse_endpoint({fmt::format("{}://{}.blob.{}", account.scheme,
-                                     account.name, account.suffix),
-                         "AZURE_STORAGE_ACCOUNT_NAME"});
+  return parse_endpoint(
+      {fmt::format("{}://{}{}.blob.{}", account.scheme, account.name,
+                   account.zone, account.suffix),
+       "AZURE_STORAGE_ACCOUNT_NAME"});
 }
 
 Result<std::optional<Credentials>> known_credentials(const Account& account) {
@@ -168,7 +204,11 @@ Result<AzureSettings> resolve_azure_settings(const AzurePlace& place,
                                              const CredentialTools& tools) {
   LEAT_TRY_VOID(check_container(place.container));
   Account account = find_account(tools.env);
-  if (!place.host.empty()) LEAT_TRY_VOID(go_to(place.host, account));
+  if (!place.host.empty()) {
+    const bool is_endpoint_given =
+        !options.endpoint_url.empty() || !account.blob_endpoint.empty();
+    LEAT_TRY_VOID(go_to(place.host, is_endpoint_given, account));
+  }
   AzureSettings settings;
   settings.ca_bundle = options.ca_bundle;
   LEAT_TRY(settings.endpoint, endpoint_of(account, options));

@@ -47,7 +47,8 @@ struct AzureSettings {
 /// Errors (which hold neither keys nor the SAS):
 ///   kInvalidArgument   a container, endpoint, key or connection string that
 ///                      cannot be; no account; a key of another account than
-///                      the URL's
+///                      the URL's; a URL's host outside Azure's domains that
+///                      neither `options` nor the environment names
 Result<AzureSettings> resolve_azure_settings(const AzurePlace& place,
                                              const AzureOptions& options,
                                              const CredentialTools& tools);

@@ -82,6 +82,73 @@ TEST_F(AzureSettingsTest, TakesTheAccountThatTheUrlNames) {
   EXPECT_FALSE(resolve({}, {"ds", "acc.example.org"}));
 }
 
+TEST_F(AzureSettingsTest, GoesWithCredentialsToAzuresOwnDomains) {
+  struct Row {
+    std::string host, endpoint;
+  };
+  for (const Row& row :
+       {Row{"acc.dfs.core.chinacloudapi.cn",
+            "https://acc.blob.core.chinacloudapi.cn"},
+        Row{"acc.dfs.core.usgovcloudapi.net",
+            "https://acc.blob.core.usgovcloudapi.net"},
+        Row{"acc.dfs.core.cloudapi.de", "https://acc.blob.core.cloudapi.de"},
+        Row{"acc.z07.dfs.storage.azure.net",
+            "https://acc.z07.blob.storage.azure.net"},
+        Row{"onelake.dfs.fabric.microsoft.com",
+            "https://onelake.blob.fabric.microsoft.com"}}) {
+    const auto found =
+        resolve({{"AZURE_STORAGE_SAS_TOKEN", "sig=s"}}, {"ds", row.host});
+    ASSERT_TRUE(found) << found.error().message();
+    EXPECT_EQ(found->endpoint.url(), row.endpoint);
+  }
+  const auto zoned = resolve({{"AZURE_STORAGE_ACCOUNT_NAME", "acc"},
+                              {"AZURE_STORAGE_ACCOUNT_KEY", "a2V5"}},
+                             {"ds", "acc.z07.dfs.storage.azure.net"});
+  ASSERT_TRUE(zoned) << zoned.error().message();
+  EXPECT_EQ(zoned->credentials->access_key_id, "acc") << "without its zone";
+}
+
+TEST_F(AzureSettingsTest, SendsNothingToAHostThatNobodyButAUrlNames) {
+  const Variables with_sas = {{"AZURE_STORAGE_SAS_TOKEN", "sig=PLANTED"}};
+  for (const char* host :
+       {"acc.dfs.evil.org", "acc.dfs.core.windows.net.evil.org",
+        "acc.dfs.evil.org.dfs.core.windows.net", "acc.dfs.core.windows.net:444",
+        "acc.dfs.storage.azure.net", "acc.zx.dfs.storage.azure.net",
+        "acc.dfs.windows.net"}) {
+    for (const Variables& variables :
+         {with_sas, Variables{},
+          Variables{{"AZURE_STORAGE_ACCOUNT_NAME", "acc"},
+                    {"AZURE_STORAGE_ACCOUNT_KEY", "a2V5"}}}) {
+      const auto found = resolve(variables, {"ds", host});
+      ASSERT_FALSE(found) << host << " " << found->endpoint.url();
+      EXPECT_EQ(found.error().code(), ErrorCode::kInvalidArgument);
+    }
+  }
+  EXPECT_THAT(
+      resolve(with_sas, {"ds", "acc.dfs.evil.org"}).error().message(),
+      AllOf(HasSubstr("acc.dfs.evil.org is not in a domain of Azure"),
+            HasSubstr("endpoint_url"), HasSubstr("EndpointSuffix=evil.org"),
+            Not(HasSubstr("PLANTED"))));
+}
+
+TEST_F(AzureSettingsTest, GoesToAnotherDomainThatTheUserNames) {
+  const AzurePlace place{"ds", "acc.dfs.stack.corp"};
+  const Variables with_sas = {{"AZURE_STORAGE_SAS_TOKEN", "sig=s"}};
+
+  const auto by_option =
+      resolve(with_sas, place, {.endpoint_url = "https://blob.corp"});
+  const auto by_suffix =
+      resolve({{"AZURE_STORAGE_CONNECTION_STRING",
+                "AccountName=acc;AccountKey=a2V5;EndpointSuffix=stack.corp"}},
+              place);
+
+  ASSERT_TRUE(by_option) << by_option.error().message();
+  EXPECT_EQ(by_option->endpoint.url(), "https://blob.corp");
+  ASSERT_TRUE(by_suffix) << by_suffix.error().message();
+  EXPECT_EQ(by_suffix->endpoint.url(), "https://acc.blob.stack.corp");
+  EXPECT_TRUE(by_suffix->credentials);
+}
+
 TEST_F(AzureSettingsTest, AsksAsNobodyWhereToldSo) {
   const auto settings = resolve({{"AZURE_STORAGE_ACCOUNT_NAME", "acc"},
                                  {"AZURE_STORAGE_ACCOUNT_KEY", "a2V5"}},
