@@ -142,7 +142,7 @@ bool AzureStore::adopt_server_time(const HttpReply& reply) {
       azure_error_code(reply) != "AuthenticationFailed") {
     return false;
   }
-  const auto theirs = parse_http_date(reply.header("date"));
+  const auto theirs = parse_server_time(reply.header("date"));
   if (!theirs) return false;
   const std::chrono::seconds offset = *theirs - now_();
   const std::chrono::seconds before(clock_offset_.exchange(offset.count()));

@@ -164,6 +164,20 @@ TEST_F(AzureStoreTest, GoesByTheServersTimeOnceItsOwnIsRefused) {
             "Thu, 29 Feb 2024 12:20:00 GMT");
 }
 
+TEST_F(AzureStoreTest, GoesByNoTimeThatNoClockShows) {
+  const auto store = open(Credentials{"acc", "PLANTEDKEY", ""});
+  for (int i = 0; i < 2; ++i) {
+    script_.answer(403, "",
+                   {{"date", "Fri, 31 Dec 9999 23:59:60 GMT"},
+                    {"x-ms-error-code", "AuthenticationFailed"}});
+  }
+
+  EXPECT_EQ(read(*store).error().code(), ErrorCode::kPermissionDenied);
+  EXPECT_EQ(read(*store).error().code(), ErrorCode::kPermissionDenied);
+  EXPECT_EQ(HttpScript::header(script_.asked.at(1), "x-ms-date"),
+            "Thu, 29 Feb 2024 12:00:00 GMT");
+}
+
 TEST_F(AzureStoreTest, NoticesAnotherVersionThatTheServerDidNotCheck) {
   const auto store = open(std::nullopt);
   script_.answer(206, "abcd",

@@ -84,7 +84,7 @@ TimePoint expiry_on_our_clock(std::chrono::sys_seconds expiration,
   const auto now_seconds = std::chrono::floor<seconds>(now);
   seconds left = expiration - now_seconds;
   Nanoseconds into_second = now - now_seconds;
-  if (const auto theirs = parse_http_date(date);
+  if (const auto theirs = parse_server_time(date);
       theirs &&
       (*theirs - now_seconds > kNoise || now_seconds - *theirs > kNoise)) {
     left = expiration - *theirs;

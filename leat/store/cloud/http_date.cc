@@ -52,6 +52,15 @@ std::optional<WallTime> parse_http_date(std::string_view text) {
          std::chrono::minutes(*minute) + std::chrono::seconds(*second);
 }
 
+std::optional<WallTime> parse_server_time(std::string_view date) {
+  constexpr WallTime kFirst =
+      std::chrono::sys_days(std::chrono::year(2000) / 1 / 1);
+  constexpr WallTime kEnd =
+      std::chrono::sys_days(std::chrono::year(2200) / 1 / 1);
+  const auto time = parse_http_date(date);
+  return time && *time >= kFirst && *time < kEnd ? time : std::nullopt;
+}
+
 // Not strftime: its names follow the locale.
 std::string http_date(std::int64_t seconds) {
   constexpr std::array<const char*, 7> kDays{"Sun", "Mon", "Tue", "Wed",

@@ -48,7 +48,7 @@ Result<TimedCredentials> ask_as(const ServiceAccount& account,
   const WallTime now = std::chrono::floor<std::chrono::seconds>(tools.now());
   LEAT_TRY(HttpReply reply, post(now));
   // A statement that is signed with a wrong clock's time is refused.
-  const auto theirs = parse_http_date(reply.header("date"));
+  const auto theirs = parse_server_time(reply.header("date"));
   if (!is_success(reply.status) && theirs &&
       std::chrono::abs(*theirs - now) > kClockNoise) {
     LEAT_TRY(reply, post(*theirs));

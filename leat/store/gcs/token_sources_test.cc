@@ -143,6 +143,17 @@ TEST_F(TokenSourcesTest, AServiceAccountGoesByTheServersTimeWhereOursIsWrong) {
       HasSubstr(std::to_string((kNoon + 20min).time_since_epoch() / 1s)));
 }
 
+TEST_F(TokenSourcesTest, AServiceAccountBelievesNoTimeThatNoClockShows) {
+  const TestKey key;
+  script_.answer(400, R"({"error":"invalid_grant"})",
+                 {{"date", "Fri, 31 Dec 9999 23:59:60 GMT"}});
+
+  const auto refused = ask_with(service_account(key.pem()));
+
+  EXPECT_EQ(refused.error().code(), ErrorCode::kPermissionDenied);
+  EXPECT_EQ(script_.asked.size(), 1u);
+}
+
 TEST_F(TokenSourcesTest, AUserRefreshes) {
   script_.answer(200, std::string(kToken));
   world_.write(

@@ -208,7 +208,7 @@ bool S3Store::cure(const HttpReply& reply, const MadeWith& with) {
     case S3Cure::kNone:
       return false;
     case S3Cure::kClock: {
-      const auto server_time = parse_http_date(reply.header("date"));
+      const auto server_time = parse_server_time(reply.header("date"));
       return server_time && maker_.adopt_server_time(with, *server_time);
     }
     case S3Cure::kRegion:

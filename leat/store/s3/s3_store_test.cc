@@ -239,6 +239,20 @@ TEST_F(S3StoreTest, SignsWithTheServersTimeOnceItSaysThatOursIsWrong) {
             "20240229T140000Z");
 }
 
+TEST_F(S3StoreTest, SignsWithNoTimeThatNoClockShows) {
+  for (const char* date :
+       {"Fri, 31 Dec 9999 23:59:60 GMT", "Fri, 31 Dec 9999 23:59:59 GMT",
+        "Sat, 01 Jan 0000 00:00:00 GMT", "Wed, 01 Jan 2200 00:00:00 GMT"}) {
+    script_.answer(403, error_xml("RequestTimeTooSkewed"), {{"date", date}});
+    EXPECT_EQ(read("k", 0, 4).error().code(), ErrorCode::kPermissionDenied)
+        << date;
+    script_.answer(206, "abcd", kFirstFour);
+    EXPECT_TRUE(read("k", 0, 4)) << date;
+    EXPECT_EQ(HttpScript::header(script_.asked.back(), "x-amz-date"),
+              "20240229T120000Z");
+  }
+}
+
 TEST_F(S3StoreTest, AllThatWereUnderWayGoAgainOnceOneReplyTellsTheTime) {
   std::vector<HttpDone> held;
   script_.hold = [&](HttpDone done) { held.push_back(std::move(done)); };
@@ -532,6 +546,19 @@ TEST(ParseHttpDateTest, ReadsDatesAndRefusesOthers) {
         "Fri, 24 ayJ 2013 01:02:03 GMT", "Fri, 32 May 2013 01:02:03 GMT",
         "Fri, 24 May 2013 25:02:03 GMT"}) {
     EXPECT_FALSE(parse_http_date(text)) << text;
+    EXPECT_FALSE(parse_server_time(text)) << text;
+  }
+}
+
+TEST(ParseServerTimeTest, TakesTheTimesThatAClockMayShow) {
+  EXPECT_EQ(parse_server_time("Sat, 01 Jan 2000 00:00:00 GMT"),
+            AmzDate::parse("20000101T000000Z")->time());
+  EXPECT_TRUE(parse_server_time("Tue, 31 Dec 2199 23:59:59 GMT"));
+  for (const char* text :
+       {"Tue, 31 Dec 2199 23:59:60 GMT", "Fri, 31 Dec 1999 23:59:59 GMT",
+        "Fri, 31 Dec 9999 23:59:60 GMT"}) {
+    EXPECT_TRUE(parse_http_date(text)) << text;
+    EXPECT_FALSE(parse_server_time(text)) << text;
   }
 }
 

@@ -122,6 +122,16 @@ TEST_F(ProfileLinkTest, AClockThatIsWrongHereIsMadeUpFor) {
   EXPECT_EQ(script_.asked.size(), 4u) << "once";
 }
 
+TEST_F(ProfileLinkTest, ATimeThatNoClockShowsIsNotBelieved) {
+  credentials(kSource);
+  config("[profile role]\nrole_arn = r\nsource_profile = source\n");
+  script_.answer(403, sts_refusal("SignatureDoesNotMatch", "expired"),
+                 {{"date", "Fri, 31 Dec 9999 23:59:60 GMT"}});
+
+  EXPECT_EQ(error_of("role").code(), ErrorCode::kPermissionDenied);
+  EXPECT_EQ(script_.asked.size(), 1u);
+}
+
 TEST_F(ProfileLinkTest, ARoleMayBeTheSourceOfARole) {
   credentials(kSource);
   config(

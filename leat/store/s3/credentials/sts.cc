@@ -226,7 +226,7 @@ Result<TimedCredentials> assume_role(const RoleRequest& role,
              ask_repeatedly(tools, request, kStsTimeout,
                             Proxy::kFromEnvironment, kStsAttempts, stop));
     // A signature more than five minutes off is refused: theirs is right.
-    const auto theirs = parse_http_date(reply.header("date"));
+    const auto theirs = parse_server_time(reply.header("date"));
     if (is_success(reply.status) || has_asked_the_time || !theirs ||
         std::chrono::abs(*theirs - now) < kClockNoise) {
       return parse_sts_reply(reply, secrets, tools);
