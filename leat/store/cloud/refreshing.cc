@@ -17,6 +17,9 @@ namespace {
 
 constexpr Nanoseconds kFirstPause = std::chrono::milliseconds(500);
 constexpr Nanoseconds kMostPause = std::chrono::seconds(30);
+/// A replacement of refused credentials that is itself refused within this time
+/// never was good. One that is refused later was rotated, as they were.
+constexpr Nanoseconds kTrial = std::chrono::minutes(1);
 /// A fetch of another rank takes no longer, or is stuck.
 constexpr Nanoseconds kMostTurnWait = std::chrono::seconds(10);
 
@@ -116,7 +119,9 @@ bool RefreshingCredentials::reject(const CredentialsRef& used) {
   if (used != held_.keys) return true;
   if (!options_.provider) return false;
   const bool was_due = held_.renew_at && now >= *held_.renew_at;
-  if (held_.is_replacement && !was_due) return false;
+  const bool is_on_trial =
+      held_.is_replacement && now - held_.fetched_at < kTrial;
+  if (is_on_trial && !was_due) return false;
   refused_ = std::exchange(held_.keys, nullptr);
   not_before_ = now;
   failure_.reset();
@@ -164,8 +169,9 @@ Result<CredentialsRef> RefreshingCredentials::adopt(
                "the place they come from gives the same; renew them there"));
   }
   Held held;
+  held.fetched_at = options_.clock->now();
   if (found.expires_at) {
-    const Nanoseconds lifetime = *found.expires_at - options_.clock->now();
+    const Nanoseconds lifetime = *found.expires_at - held.fetched_at;
     if (lifetime <= Nanoseconds(0)) {
       return note_failure(
           unavailable("the credentials that were given ended {} ago; check "

@@ -69,8 +69,9 @@ class RefreshingCredentials {
   Result<CredentialsRef> wait(const std::stop_token& stop);
 
   /// The server says that `used` are no longer good. True if asking again may
-  /// help: there are newer ones, or now will be. False if `used` are themselves
-  /// what came after such a refusal, or nothing can be fetched.
+  /// help: there are newer ones, or now will be. False if `used` themselves
+  /// came less than a minute ago after such a refusal, or nothing can be
+  /// fetched.
   bool reject(const CredentialsRef& used);
 
  private:
@@ -84,6 +85,7 @@ class RefreshingCredentials {
     CredentialsRef keys;
     std::optional<TimePoint> renew_at;
     std::optional<TimePoint> unusable_at;
+    TimePoint fetched_at{};
     /// It replaces credentials that the server refused.
     bool is_replacement = false;
   };

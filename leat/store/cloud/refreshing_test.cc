@@ -192,6 +192,25 @@ TEST_F(RefreshingTest, RefusedOnesAreFetchedAgainOnce) {
   EXPECT_EQ(wait(), "B");
 }
 
+TEST_F(RefreshingTest, EachRotationIsFollowedAndNoRefusalTwiceAMinute) {
+  provider_->give("A", std::nullopt);
+  EXPECT_EQ(wait(), "A");
+  int fetches = 1;
+  for (const char* next : {"B", "C", "D"}) {
+    EXPECT_TRUE(credentials_->reject(credentials_->current())) << next;
+    provider_->give(next, std::nullopt);
+    EXPECT_EQ(wait(), next);
+    EXPECT_EQ(provider_->begun(), ++fetches);
+
+    clock_->advance(59s);
+    EXPECT_FALSE(credentials_->reject(credentials_->current()))
+        << "they never were good";
+    EXPECT_EQ(wait(), next);
+    clock_->advance(2s);
+  }
+  EXPECT_EQ(provider_->begun(), 4);
+}
+
 TEST_F(RefreshingTest, TheSameAgainAfterARefusalIsAnError) {
   provider_->give("A", std::nullopt);
   EXPECT_EQ(wait(), "A");
