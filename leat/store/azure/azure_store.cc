@@ -40,7 +40,7 @@ class AzureStore final : public Store {
             keep_credentials(settings.credentials, settings.provider,
                              settings.turn_path),
             [this](const Credentials& who, HttpRequest& request) {
-              authorize(who, request);
+              return authorize(who, request);
             },
             std::move(http)) {}
 
@@ -66,9 +66,10 @@ class AzureStore final : public Store {
 
  private:
   HttpRequest request_for(std::string method, std::string_view key) const;
-  void authorize(const Credentials& who, HttpRequest& request) const;
+  std::chrono::seconds authorize(const Credentials& who,
+                                 HttpRequest& request) const;
   Error error_of(const AuthorizedReply& reply, std::string doing);
-  bool adopt_server_time(const HttpReply& reply);
+  bool adopt_server_time(const AuthorizedReply& reply);
   /// Sends, waits, and turns a reply that is not a success into its error.
   Result<HttpReply> ask(HttpRequest request, const std::string& doing,
                         const std::stop_token& stop);
@@ -100,14 +101,22 @@ HttpRequest AzureStore::request_for(std::string method,
   return request;
 }
 
-void AzureStore::authorize(const Credentials& who, HttpRequest& request) const {
-  const auto seconds = now_().time_since_epoch().count() +
-                       clock_offset_.load(std::memory_order_relaxed);
-  request.headers.push_back("x-ms-date: " + http_date(seconds));
-  if (!who.bearer_token.empty()) return send_bearer_token(who, request);
-  if (!who.secret_access_key.empty()) return sign_with_shared_key(who, request);
-  const bool has_query = request.url.find('?') != std::string::npos;
-  request.url.append(has_query ? "&" : "?").append(who.session_token);
+std::chrono::seconds AzureStore::authorize(const Credentials& who,
+                                           HttpRequest& request) const {
+  const std::chrono::seconds offset(
+      clock_offset_.load(std::memory_order_relaxed));
+  const WallTime time = now_() + offset;
+  request.headers.push_back("x-ms-date: " +
+                            http_date(time.time_since_epoch().count()));
+  if (!who.bearer_token.empty()) {
+    send_bearer_token(who, request);
+  } else if (!who.secret_access_key.empty()) {
+    sign_with_shared_key(who, request);
+  } else {
+    const bool has_query = request.url.find('?') != std::string::npos;
+    request.url.append(has_query ? "&" : "?").append(who.session_token);
+  }
+  return offset;
 }
 
 void AzureStore::read(ReadRequest request, std::stop_token stop,
@@ -133,20 +142,21 @@ Error AzureStore::error_of(const AuthorizedReply& reply, std::string doing) {
       reply.http,
       {.doing = std::move(doing),
        .is_anonymous = !http_.has_credentials(),
-       .may_succeed_now = reply.has_newer || adopt_server_time(reply.http)});
+       .may_succeed_now = reply.has_newer || adopt_server_time(reply)});
 }
 
 /// True if the request was refused for a wrong clock, and is not the next time.
-bool AzureStore::adopt_server_time(const HttpReply& reply) {
-  if (reply.status != 403 ||
-      azure_error_code(reply) != "AuthenticationFailed") {
+bool AzureStore::adopt_server_time(const AuthorizedReply& reply) {
+  if (reply.http.status != 403 ||
+      azure_error_code(reply.http) != "AuthenticationFailed") {
     return false;
   }
-  const auto theirs = parse_server_time(reply.header("date"));
+  const auto theirs = parse_server_time(reply.http.header("date"));
   if (!theirs) return false;
   const std::chrono::seconds offset = *theirs - now_();
-  const std::chrono::seconds before(clock_offset_.exchange(offset.count()));
-  return std::chrono::abs(offset - before) > kClockNoise;
+  clock_offset_.store(offset.count(), std::memory_order_relaxed);
+  // Many are under way when the first reply tells: the others go again, too.
+  return std::chrono::abs(offset - reply.clock_offset) > kClockNoise;
 }
 
 Result<HttpReply> AzureStore::ask(HttpRequest request, const std::string& doing,

@@ -164,6 +164,31 @@ TEST_F(AzureStoreTest, GoesByTheServersTimeOnceItsOwnIsRefused) {
             "Thu, 29 Feb 2024 12:20:00 GMT");
 }
 
+TEST_F(AzureStoreTest, AllThatWereUnderWayGoAgainOnceOneReplyTellsTheTime) {
+  const auto store = open(Credentials{"acc", "PLANTEDKEY", ""});
+  std::vector<HttpDone> held;
+  script_.hold = [&](HttpDone done) { held.push_back(std::move(done)); };
+  std::vector<ErrorCode> codes;
+  std::array<std::byte, 4> into{};
+  for (int i = 0; i < 3; ++i) {
+    store->read({.object = {.key = "k"}, .into = into}, {},
+                [&](const Result<void>& result) {
+                  codes.push_back(result.error().code());
+                });
+  }
+
+  for (const HttpDone& done : held) {
+    done(HttpReply{403,
+                   {{"date", "Thu, 29 Feb 2024 12:20:00 GMT"},
+                    {"x-ms-error-code", "AuthenticationFailed"}},
+                   ""});
+  }
+
+  EXPECT_THAT(codes, ::testing::ElementsAre(ErrorCode::kUnavailable,
+                                            ErrorCode::kUnavailable,
+                                            ErrorCode::kUnavailable));
+}
+
 TEST_F(AzureStoreTest, GoesByNoTimeThatNoClockShows) {
   const auto store = open(Credentials{"acc", "PLANTEDKEY", ""});
   for (int i = 0; i < 2; ++i) {

@@ -24,12 +24,14 @@ void AuthorizedHttp::send(HttpRequest request, std::stop_token stop,
 
 void AuthorizedHttp::send_as(CredentialsRef who, HttpRequest request,
                              std::stop_token stop, Done done) {
-  if (who) authorize_(*who, request);
+  std::chrono::seconds clock_offset{0};
+  if (who) clock_offset = authorize_(*who, request);
   http_->send(std::move(request), std::move(stop),
-              [this, who = std::move(who),
+              [this, clock_offset, who = std::move(who),
                done = std::move(done)](Result<HttpReply> reply) {
                 if (!reply) return done(std::move(reply).error());
-                AuthorizedReply answer{.http = *std::move(reply)};
+                AuthorizedReply answer{.http = *std::move(reply),
+                                       .clock_offset = clock_offset};
                 answer.has_newer = answer.http.status == 401 && who &&
                                    credentials_->reject(who);
                 done(std::move(answer));
@@ -44,8 +46,10 @@ Result<AuthorizedReply> AuthorizedHttp::send_and_wait(HttpRequest request,
   return box.take();
 }
 
-void send_bearer_token(const Credentials& who, HttpRequest& request) {
+std::chrono::seconds send_bearer_token(const Credentials& who,
+                                       HttpRequest& request) {
   request.headers.push_back("Authorization: Bearer " + who.bearer_token);
+  return std::chrono::seconds(0);
 }
 
 }  // namespace leat

@@ -1,5 +1,6 @@
 // Requests that say who asks, with credentials that are good.
 #pragma once
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <stop_token>
@@ -15,6 +16,8 @@ struct AuthorizedReply {
   /// The credentials were refused (HTTP 401), and newer ones are there or are
   /// being fetched: the same request may succeed now.
   bool has_newer = false;
+  /// What Authorize returned for the request; 0 if nobody was named.
+  std::chrono::seconds clock_offset{0};
 };
 
 /// An HTTP client whose requests carry credentials. A request waits for them if
@@ -23,8 +26,11 @@ struct AuthorizedReply {
 /// Threads, Lifetime: as HttpClient.
 class AuthorizedHttp {
  public:
-  /// Adds what says who asks, on any thread.
-  using Authorize = std::function<void(const Credentials&, HttpRequest&)>;
+  /// Adds what says who asks, on any thread. Returns how far the time that it
+  /// wrote down was ahead of our clock: what is learnt of the server's time
+  /// while the request is under way does not change it.
+  using Authorize =
+      std::function<std::chrono::seconds(const Credentials&, HttpRequest&)>;
   using Done = std::function<void(Result<AuthorizedReply>)>;
 
   /// `credentials` may be null: requests are sent as they are.
@@ -50,7 +56,9 @@ class AuthorizedHttp {
   const std::unique_ptr<HttpClient> http_;  // Last: its callbacks use the rest.
 };
 
-/// "Authorization: Bearer …": the Authorize of services with OAuth 2.0.
-void send_bearer_token(const Credentials& who, HttpRequest& request);
+/// "Authorization: Bearer …": the Authorize of services with OAuth 2.0. It
+/// writes no time down, and so returns 0.
+std::chrono::seconds send_bearer_token(const Credentials& who,
+                                       HttpRequest& request);
 
 }  // namespace leat
