@@ -186,7 +186,8 @@ Result<ListPage> AzureStore::list_page(const ListRequest& request,
 Result<ListPage> AzureStore::list(const ListRequest& request,
                                   std::stop_token stop) {
   return list_past(
-      request, [&](const ListRequest& next) { return list_page(next, stop); });
+      request, url_of(request.prefix),
+      [&](const ListRequest& next) { return list_page(next, stop); });
 }
 
 Result<ObjectInfo> AzureStore::write(std::string_view key,

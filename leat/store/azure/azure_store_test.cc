@@ -92,6 +92,10 @@ class AzureStoreTest : public ::testing::Test {
   Result<void> read(Store& store, std::string etag = {}) {
     return four_.read(store, std::move(etag));
   }
+  static std::string empty_page(const std::string& marker) {
+    return "<EnumerationResults><NextMarker>" + marker +
+           "</NextMarker></EnumerationResults>";
+  }
 
   HttpScript script_;
   FourBytes four_;
@@ -251,19 +255,46 @@ TEST_F(AzureStoreTest, TakesAWeakTagForTheVersionAndAsksForNoMatchWithIt) {
   EXPECT_EQ(HttpScript::header(script_.asked.at(1), "If-Match"), "(none)");
 }
 
-TEST_F(AzureStoreTest, EndsWhereTheServerListsTheSamePageAgainAndAgain) {
+TEST_F(AzureStoreTest, EndsWhereAListDoesNotAdvance) {
   const auto store = open(std::nullopt);
-  for (int i = 0; i < 3; ++i) {
-    script_.answer(200,
-                   "<EnumerationResults><NextMarker>m</NextMarker>"
-                   "</EnumerationResults>");
-  }
+  for (int i = 0; i < 3; ++i) script_.answer(200, empty_page("m"));
 
-  const auto page = store->list({}, {});
+  const auto same = store->list({}, {});
 
-  ASSERT_FALSE(page);
-  EXPECT_EQ(page.error().code(), ErrorCode::kUnavailable);
+  ASSERT_FALSE(same);
+  EXPECT_EQ(same.error().code(), ErrorCode::kCorrupt);
+  EXPECT_THAT(same.error().message(),
+              AllOf(HasSubstr("listing az://ds/"), HasSubstr("to itself")));
   EXPECT_EQ(script_.asked.size(), 2u);
+
+  script_.replies.clear();
+  for (int i = 0; i < 1100; ++i) {
+    script_.answer(200, empty_page(std::to_string(i)));
+  }
+  const auto endless = store->list({}, {});
+
+  ASSERT_FALSE(endless);
+  EXPECT_EQ(endless.error().code(), ErrorCode::kCorrupt);
+  EXPECT_THAT(endless.error().message(), HasSubstr("pages in a row"));
+}
+
+TEST_F(AzureStoreTest, ListsPastPagesThatEndBeforeItsStart) {
+  const auto store = open(std::nullopt);
+  const auto page = [](const std::string& key, const std::string& marker) {
+    return "<EnumerationResults><Blobs><Blob><Name>" + key +
+           "</Name><Properties><Content-Length>1</Content-Length></Properties>"
+           "</Blob></Blobs><NextMarker>" +
+           marker + "</NextMarker></EnumerationResults>";
+  };
+  for (int i = 0; i < 1100; ++i) {
+    script_.answer(200, page("a" + std::to_string(i), std::to_string(i)));
+  }
+  script_.answer(200, page("c", ""));
+
+  const auto found = store->list({.start_after = "b"}, {});
+
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_EQ(found->objects.at(0).key, "c");
 }
 
 }  // namespace leat::testing

@@ -9,6 +9,7 @@
 #include "leat/base/text.h"
 #include "leat/store/cloud/checks.h"
 #include "leat/store/cloud/judge.h"
+#include "leat/store/cloud/list_past.h"
 #include "leat/store/cloud/ranged_get.h"
 #include "leat/store/cloud/uri.h"
 #include "leat/store/gcs/replies.h"
@@ -60,6 +61,8 @@ class GcsStore final : public Store {
   /// Sends, waits, and turns a reply that is not a success into its error.
   Result<std::string> ask(HttpRequest request, const std::string& doing,
                           std::stop_token stop);
+  Result<ListPage> list_page(const ListRequest& request,
+                             const std::stop_token& stop);
 
   const std::string bucket_;
   const std::string base_url_;
@@ -127,6 +130,13 @@ Result<std::string> GcsStore::ask(HttpRequest request, const std::string& doing,
 
 Result<ListPage> GcsStore::list(const ListRequest& request,
                                 std::stop_token stop) {
+  return list_past(
+      request, url_of(request.prefix),
+      [&](const ListRequest& next) { return list_page(next, stop); });
+}
+
+Result<ListPage> GcsStore::list_page(const ListRequest& request,
+                                     const std::stop_token& stop) {
   QueryPairs query = {
       {"fields", "items(name,size,generation),prefixes,nextPageToken"}};
   if (!request.prefix.empty()) query.emplace_back("prefix", request.prefix);
@@ -140,7 +150,7 @@ Result<ListPage> GcsStore::list(const ListRequest& request,
   const std::string doing = fmt::format("listing {}", url_of(request.prefix));
   HttpRequest get = request_to("", "", query);
   get.most_body_bytes = kMostListBytes;
-  LEAT_TRY(const std::string body, ask(std::move(get), doing, std::move(stop)));
+  LEAT_TRY(const std::string body, ask(std::move(get), doing, stop));
   Result<ListPage> page =
       parse_gcs_list(body, request.prefix, request.start_after);
   if (!page) return std::move(page).error().while_doing(doing);

@@ -236,4 +236,41 @@ TEST_F(GcsStoreTest, SpeaksSignedS3WithHmacKeys) {
                     Not(HasSubstr("AWS_")), Not(HasSubstr("PLANTED"))));
 }
 
+TEST_F(GcsStoreTest, EndsWhereAListDoesNotAdvance) {
+  const auto store = open(usual());
+  const auto page = [](const std::string& inside, const std::string& token) {
+    return "{" + inside + R"("nextPageToken":")" + token + R"("})";
+  };
+  const std::string one =
+      R"("items":[{"name":"a","size":"1","generation":"7"}],)";
+  for (const std::string& inside : {std::string(), one}) {
+    script_.answer(200, page(inside, "t"));
+
+    const auto same = store->list({.resume = "t"}, {});
+
+    ASSERT_FALSE(same) << inside;
+    EXPECT_EQ(same.error().code(), ErrorCode::kCorrupt);
+    EXPECT_THAT(same.error().message(),
+                AllOf(HasSubstr("listing gs://ds/"), HasSubstr("to itself")));
+  }
+
+  for (int i = 0; i < 1100; ++i) {
+    script_.answer(200, page("", std::to_string(i)));
+  }
+  const auto endless = store->list({}, {});
+
+  ASSERT_FALSE(endless);
+  EXPECT_EQ(endless.error().code(), ErrorCode::kCorrupt);
+  EXPECT_THAT(endless.error().message(), HasSubstr("pages in a row"));
+
+  script_.replies.clear();
+  for (int i = 0; i < 3; ++i) script_.answer(200, page("", std::to_string(i)));
+  script_.answer(200, page(one, "next"));
+  const auto found = store->list({}, {});
+
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_EQ(found->objects.at(0).key, "a") << "a few empty pages are usual";
+  EXPECT_EQ(found->resume, "next");
+}
+
 }  // namespace leat::testing

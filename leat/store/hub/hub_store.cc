@@ -298,7 +298,8 @@ Result<ListPage> HubStore::list(const ListRequest& request,
                    url_of(request.prefix));
   }
   return list_past(
-      request, [&](const ListRequest& next) { return list_page(next, stop); });
+      request, url_of(request.prefix),
+      [&](const ListRequest& next) { return list_page(next, stop); });
 }
 
 Result<ObjectInfo> HubStore::stat(std::string_view key, std::stop_token stop) {

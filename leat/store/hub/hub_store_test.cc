@@ -139,4 +139,27 @@ TEST_F(HubStoreTest, AsksForAnotherAddressWhereOneIsNoLongerGood) {
   EXPECT_EQ(asked(4), "https://cdn.example.org/new (none)");
 }
 
+TEST_F(HubStoreTest, EndsWhereAListDoesNotAdvance) {
+  const auto answer = [this](const std::string& cursor) {
+    script_.answer(200, "[]",
+                   {{"link", "<https://huggingface.co/x?cursor=" + cursor +
+                                 ">; rel=\"next\""}});
+  };
+  for (int i = 0; i < 2; ++i) answer("c");
+
+  const auto same = store_->list({}, {});
+
+  ASSERT_FALSE(same);
+  EXPECT_EQ(same.error().code(), ErrorCode::kCorrupt);
+  EXPECT_THAT(same.error().message(),
+              AllOf(HasSubstr("hf://datasets/me/ds"), HasSubstr("to itself")));
+
+  for (int i = 0; i < 1100; ++i) answer(std::to_string(i));
+  const auto endless = store_->list({}, {});
+
+  ASSERT_FALSE(endless);
+  EXPECT_EQ(endless.error().code(), ErrorCode::kCorrupt);
+  EXPECT_THAT(endless.error().message(), HasSubstr("pages in a row"));
+}
+
 }  // namespace leat::testing
