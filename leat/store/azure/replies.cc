@@ -136,7 +136,7 @@ Result<ListPage> parse_azure_list(std::string_view body,
 
 std::string azure_error_code(const HttpReply& reply) {
   if (const auto code = reply.header("x-ms-error-code"); !code.empty()) {
-    return shown_text(code);
+    return shown_text(code, reply.sent_values);
   }
   if (reply.body.size() > kMostAzureErrorBytes) return {};
   pugi::xml_document document;
@@ -144,7 +144,8 @@ std::string azure_error_code(const HttpReply& reply) {
                             pugi::parse_default, pugi::encoding_utf8)) {
     return {};
   }
-  return shown_text(document.child("Error").child_value("Code"));
+  return shown_text(document.child("Error").child_value("Code"),
+                    reply.sent_values);
 }
 
 Error error_from_azure(const HttpReply& reply, const AzureAttempt& attempt) {

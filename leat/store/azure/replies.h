@@ -31,8 +31,8 @@ struct AzureAttempt {
   bool may_succeed_now = false;
 };
 
-/// Azure's code for a reply that is not a success:
-/// "BlobNotFound"; empty if none.
+/// Azure's code for a reply that is not a success: "BlobNotFound"; empty if
+/// none. It shows none of HttpReply::sent_values.
 std::string azure_error_code(const HttpReply& reply);
 
 /// The error of a reply that is not a success.

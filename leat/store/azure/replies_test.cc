@@ -9,6 +9,7 @@
 namespace leat {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -146,6 +147,16 @@ TEST(AzureErrorTest, MapsCodesAndStatusesAndSaysWhatToDo) {
     EXPECT_THAT(error.message(), HasSubstr(row.says));
     EXPECT_THAT(error.message(), HasSubstr("reading az://ds/k: HTTP "));
     EXPECT_THAT(error.message(), Not(HasSubstr("PLANTED")));
+  }
+}
+
+TEST(AzureErrorTest, ShowsNothingOfWhatWasSent) {
+  for (HttpReply reply :
+       {HttpReply{403, {{"x-ms-error-code", "SharedKey a:PLANTEDSIG"}}, ""},
+        HttpReply{403, {}, "<Error><Code>PLANTEDSIG</Code></Error>"}}) {
+    reply.sent_values = {"SharedKey a:PLANTEDSIG", "PLANTEDSIG"};
+    EXPECT_THAT(error_from_azure(reply, {}).message(),
+                AllOf(HasSubstr("(hidden)"), Not(HasSubstr("PLANTED"))));
   }
 }
 

@@ -213,6 +213,23 @@ TEST_F(GcsStoreTest, FetchesANewTokenOnceWhereOneIsRefused) {
   EXPECT_EQ(tokens->fetches, 2);
 }
 
+TEST_F(GcsStoreTest, ShowsNoTokenThatAServerRepeats) {
+  ScriptedServer server([](const ServerRequest& request) {
+    return ServerReply{.status = 403, .body = request.header("authorization")};
+  });
+  GcsSettings settings = settings_at(server.url());
+  settings.provider = std::make_shared<Tokens>();
+  const auto store =
+      open_gcs_store("ds", std::move(settings), open_http_client({}, nullptr));
+
+  for (const Error& error : {read(*store).error(), store->list({}, {}).error(),
+                             store->stat("k", {}).error()}) {
+    EXPECT_EQ(error.code(), ErrorCode::kPermissionDenied);
+    EXPECT_THAT(error.message(),
+                AllOf(HasSubstr("(hidden)"), Not(HasSubstr("TOKEN1"))));
+  }
+}
+
 TEST_F(GcsStoreTest, SpeaksSignedS3WithHmacKeys) {
   GcsSettings settings = usual();
   settings.hmac_keys = Credentials{"GOOG1E", "PLANTEDSECRET", ""};

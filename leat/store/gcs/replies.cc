@@ -143,10 +143,11 @@ Error error_from_gcs(const HttpReply& reply, const GcsAttempt& attempt) {
   if (attempt.has_newer) code = ErrorCode::kUnavailable;
 
   std::string message = fmt::format("{}: HTTP {}", attempt.doing, reply.status);
-  if (!reason.empty()) message += " " + shown_without_long_words(reason);
-  if (!said.empty() && !said.starts_with('<')) {
-    message += ": " + shown_text(said);
-  }
+  const auto shown = [&reply](std::string_view text) {
+    return shown_text(text, reply.sent_values);
+  };
+  if (!reason.empty()) message += " " + shown(reason);
+  if (!said.empty() && !said.starts_with('<')) message += ": " + shown(said);
   return Error(code, fmt::format("{} ({})", message, what_to_do));
 }
 

@@ -33,7 +33,8 @@ struct GcsAttempt {
   bool has_newer = false;  ///< See AuthorizedReply.
 };
 
-/// The error of a reply that is not a success.
+/// The error of a reply that is not a success. It shows none of
+/// HttpReply::sent_values.
 ///
 /// Errors, by the reason in it, or else by the status as in http/status.h:
 ///   kThrottled    rateLimitExceeded, userRateLimitExceeded

@@ -9,6 +9,7 @@
 namespace leat {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -132,6 +133,18 @@ TEST(GcsErrorTest, MapsReasonsAndStatusesAndSaysWhatToDo) {
     EXPECT_THAT(error.message(), HasSubstr(row.says));
     EXPECT_THAT(error.message(), HasSubstr("reading gs://ds/k: HTTP "));
     EXPECT_THAT(error.message(), HasSubstr("Because."));
+  }
+}
+
+TEST(GcsErrorTest, ShowsNothingOfWhatWasSent) {
+  for (const char* body :
+       {"no such token: PLANTEDTOKEN",
+        R"({"error":{"message":"PLANTEDTOKEN is old"}})",
+        R"({"error":{"errors":[{"reason":"PLANTEDTOKEN"}]}})"}) {
+    HttpReply reply{401, {}, body};
+    reply.sent_values = {"Bearer PLANTEDTOKEN", "PLANTEDTOKEN"};
+    EXPECT_THAT(error_from_gcs(reply, {}).message(),
+                AllOf(HasSubstr("(hidden)"), Not(HasSubstr("PLANTED"))));
   }
 }
 

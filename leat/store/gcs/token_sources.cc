@@ -37,8 +37,9 @@ constexpr std::chrono::minutes kClockNoise{1};
 Result<TimedCredentials> ask_as(const ServiceAccount& account,
                                 const CredentialTools& tools,
                                 const std::stop_token& stop) {
+  std::string jwt;
   const auto post = [&](WallTime now) -> Result<HttpReply> {
-    LEAT_TRY(const std::string jwt, signed_jwt(account, kScope, now));
+    LEAT_TRY(jwt, signed_jwt(account, kScope, now));
     return post_form(
         account.token_uri,
         {{"grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"},
@@ -53,7 +54,9 @@ Result<TimedCredentials> ask_as(const ServiceAccount& account,
       std::chrono::abs(*theirs - now) > kClockNoise) {
     LEAT_TRY(reply, post(*theirs));
   }
-  return token_from_reply(reply, url_for_people(account.token_uri), {}, tools);
+  const std::array<std::string_view, 1> secrets = {jwt};
+  return token_from_reply(reply, url_for_people(account.token_uri), secrets,
+                          tools);
 }
 
 Result<TimedCredentials> ask_as(const AuthorizedUser& user,

@@ -11,6 +11,7 @@
 #include "leat/store/cloud/digest.h"
 #include "leat/store/cloud/testing/link_world.h"
 #include "leat/store/cloud/uri.h"
+#include "leat/store/testing/http_server.h"
 
 namespace leat {
 namespace {
@@ -20,6 +21,9 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::LinkWorld;
 using ::testing::Not;
+using testing::ScriptedServer;
+using testing::ServerReply;
+using testing::ServerRequest;
 using testing::Variables;
 
 constexpr std::string_view kToken =
@@ -141,6 +145,34 @@ TEST_F(TokenSourcesTest, AServiceAccountGoesByTheServersTimeWhereOursIsWrong) {
       decoded(
           jwt.substr(jwt.find('.') + 1, jwt.rfind('.') - jwt.find('.') - 1)),
       HasSubstr(std::to_string((kNoon + 20min).time_since_epoch() / 1s)));
+}
+
+TEST_F(TokenSourcesTest, AServiceAccountsStatementIsShownToNobody) {
+  const TestKey key;
+  ScriptedServer server([](const ServerRequest& request) {
+    return ServerReply{
+        .status = 400,
+        .body = nlohmann::json(
+                    {{"error", "invalid_grant"},
+                     {"error_description", field(request.body, "assertion")}})
+                    .dump()};
+  });
+  auto file = nlohmann::json::parse(service_account(key.pem()));
+  file["token_uri"] = server.url("/token");
+  CredentialTools tools =
+      world_.tools({{"GOOGLE_APPLICATION_CREDENTIALS",
+                     world_.write("key.json", file.dump())}});
+  tools.open_http = CredentialTools{.env = tools.env}.open_http;
+
+  const auto source = find_token_source(tools);
+  ASSERT_TRUE(source) << source.error().message();
+  const auto refused = source->provider->fetch({});
+
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(),
+              AllOf(HasSubstr("invalid_grant"), HasSubstr("(hidden)"),
+                    Not(HasSubstr("eyJ"))))
+      << "the base64 of JSON begins so";
 }
 
 TEST_F(TokenSourcesTest, AServiceAccountBelievesNoTimeThatNoClockShows) {

@@ -139,6 +139,36 @@ TEST_F(HubStoreTest, AsksForAnotherAddressWhereOneIsNoLongerGood) {
   EXPECT_EQ(asked(4), "https://cdn.example.org/new (none)");
 }
 
+TEST(HubRedirectTest, ShowsNoTokenAndNoSignedAddressThatAServerRepeats) {
+  constexpr std::string_view kSigned = "PLANTEDSIGNATURE0123456789";
+  const auto repeat = [](const ServerRequest& request) {
+    return ServerReply{
+        .status = 404,
+        .headers = {{"X-Error-Code",
+                     request.header("authorization") + " " + request.target}}};
+  };
+  ScriptedServer network(repeat);
+  ScriptedServer server([&](const ServerRequest& request) {
+    if (request.target.find("/resolve/") == std::string::npos) {
+      return repeat(request);
+    }
+    return ServerReply{.status = 302,
+                       .headers = {{"Location", network.url("/c?Signature=") +
+                                                    std::string(kSigned)}}};
+  });
+  const auto store = open_hub_store(kPlace, settings_at(server.url()),
+                                    open_http_client({}, nullptr));
+
+  FourBytes four;
+  for (const Error& error :
+       {store->list({}, {}).error(), store->stat("k", {}).error(),
+        four.read(*store).error()}) {
+    EXPECT_EQ(error.code(), ErrorCode::kNotFound) << error.message();
+    EXPECT_THAT(error.message(),
+                AllOf(HasSubstr("(hidden)"), Not(HasSubstr("PLANTED"))));
+  }
+}
+
 TEST_F(HubStoreTest, EndsWhereAListDoesNotAdvance) {
   const auto answer = [this](const std::string& cursor) {
     script_.answer(200, "[]",

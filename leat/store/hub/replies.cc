@@ -86,7 +86,10 @@ Result<ListPage> parse_hub_tree(const HttpReply& reply,
 
 Error error_from_hub(const HttpReply& reply, std::string_view doing,
                      bool has_token) {
-  const std::string said = shown_text(reply.header("x-error-code"));
+  // A delivery network may repeat its address, which is signed: the Hub's own
+  // codes are short words.
+  const std::string said = shown_without_long_words(
+      shown_text(reply.header("x-error-code"), reply.sent_values));
   std::string_view remedy = "the server does not accept the request";
   switch (error_code_of(reply.status)) {
     case ErrorCode::kPermissionDenied:

@@ -20,7 +20,8 @@ namespace leat {
 Result<ListPage> parse_hub_tree(const HttpReply& reply,
                                 std::string_view prefix);
 
-/// The error of a reply that is not a success. `doing`: "reading hf://…".
+/// The error of a reply that is not a success. `doing`: "reading hf://…". It
+/// shows none of HttpReply::sent_values.
 ///
 /// Errors: as http/status.h; a 401 that says that the repository is not there,
 /// as the Hub does to strangers, is kPermissionDenied
