@@ -20,6 +20,9 @@ namespace {
 
 constexpr std::size_t kMostErrorBytes = 64 << 10;
 constexpr std::size_t kMostListBytes = 8 << 20;
+/// Objects that are stored compressed come as they are stored: unpacked, they
+/// have no ranges and no size.
+constexpr std::string_view kAsStored = "Accept-Encoding: gzip";
 constexpr VersionTag kGeneration{.header = "x-goog-generation",
                                  .name = "generation"};
 
@@ -109,8 +112,7 @@ void GcsStore::read(ReadRequest request, std::stop_token stop, ReadDone done) {
     query.emplace_back("ifGenerationMatch", generation);
   }
   HttpRequest get = request_to("", request.object.key, query);
-  // Objects that are stored compressed come as they are stored.
-  get.headers.push_back("Accept-Encoding: gzip");
+  get.headers.emplace_back(kAsStored);
   RangedGet ranged{.url = url_of(request.object.key),
                    .http = std::move(get),
                    .tag = kGeneration,
@@ -202,6 +204,7 @@ std::unique_ptr<Store> open_with_hmac(std::string_view bucket,
   s3.region = "auto";
   s3.credentials = std::move(settings.hmac_keys);
   s3.user_project = std::move(settings.user_project);
+  s3.object_header = kAsStored;
   return open_s3_store(bucket, std::move(s3), std::move(http));
 }
 

@@ -253,6 +253,30 @@ TEST_F(GcsStoreTest, SpeaksSignedS3WithHmacKeys) {
                     Not(HasSubstr("AWS_")), Not(HasSubstr("PLANTED"))));
 }
 
+TEST_F(GcsStoreTest, GetsObjectsAsTheyAreStoredWithHmacKeysToo) {
+  GcsSettings settings = usual();
+  settings.hmac_keys = Credentials{"GOOG1E", "PLANTEDSECRET", ""};
+  const auto store = open(settings);
+  script_.answer(206, "abcd", {{"content-range", "bytes 10-13/99"}});
+  script_.answer(200, "", {{"content-length", "99"}});
+  script_.answer(200, "<ListBucketResult/>");
+
+  ASSERT_TRUE(read(*store));
+  ASSERT_TRUE(store->stat("k", {}));
+  ASSERT_TRUE(store->list({}, {}));
+
+  for (std::size_t object = 0; object < 2; ++object) {
+    const HttpRequest& request = script_.asked.at(object);
+    EXPECT_EQ(HttpScript::header(request, "Accept-Encoding"), "gzip");
+    EXPECT_THAT(HttpScript::header(request, "Authorization"),
+                Not(HasSubstr("accept-encoding")))
+        << "proxies change it";
+  }
+  EXPECT_EQ(HttpScript::header(script_.asked.at(2), "Accept-Encoding"),
+            "(none)")
+      << "a list would come compressed";
+}
+
 TEST_F(GcsStoreTest, EndsWhereAListDoesNotAdvance) {
   const auto store = open(usual());
   const auto page = [](const std::string& inside, const std::string& token) {

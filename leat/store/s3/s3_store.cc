@@ -45,6 +45,7 @@ class S3Store final : public Store {
       : bucket_(bucket),
         credentials_(keep_credentials(settings.credentials, settings.provider,
                                       settings.turn_path)),
+        object_header_(settings.object_header),
         maker_(std::move(settings), std::move(now)),
         http_(std::move(http)) {}
 
@@ -88,11 +89,13 @@ class S3Store final : public Store {
                  std::string doing);
   bool cure(const HttpReply& reply, const MadeWith& with);
   std::string reading(const ReadRequest& request) const;
+  std::vector<std::string> object_headers() const;
   Error why_head_failed(std::string_view key, Error error, std::string doing,
                         const std::stop_token& stop);
 
   const std::string bucket_;
   const std::unique_ptr<RefreshingCredentials> credentials_;
+  const std::string_view object_header_;
   RequestMaker maker_;
   std::atomic<std::int64_t> reads_in_flight_ = 0;
   const std::unique_ptr<HttpClient> http_;  // Last: its callbacks use the rest.
@@ -100,6 +103,11 @@ class S3Store final : public Store {
 
 std::string S3Store::reading(const ReadRequest& request) const {
   return leat::reading(url_of(request.object.key), request);
+}
+
+std::vector<std::string> S3Store::object_headers() const {
+  if (object_header_.empty()) return {};
+  return {std::string(object_header_)};
 }
 
 void S3Store::read(ReadRequest request, std::stop_token stop, ReadDone done) {
@@ -129,7 +137,7 @@ void S3Store::send_read(ReadRequest request, CredentialsRef who,
   RequestMaker::Wanted wanted{.method = "GET",
                               .key = request.object.key,
                               .query = {},
-                              .headers = {},
+                              .headers = object_headers(),
                               .body = {},
                               .wants_checksum = true};
   wanted.headers.push_back(range_header(request.offset, request.into.size()));
@@ -309,9 +317,12 @@ Result<ObjectInfo> S3Store::stat(std::string_view key, std::stop_token stop) {
     return invalid("an object needs a key");
   }
   const std::string doing = fmt::format("asking for {}", url_of(key));
-  Result<HttpReply> reply = ask(
-      {.method = "HEAD", .key = key, .query = {}, .headers = {}, .body = {}},
-      doing, kMostS3ErrorBytes, stop);
+  Result<HttpReply> reply = ask({.method = "HEAD",
+                                 .key = key,
+                                 .query = {},
+                                 .headers = object_headers(),
+                                 .body = {}},
+                                doing, kMostS3ErrorBytes, stop);
   if (!reply) {
     return why_head_failed(key, std::move(reply).error(), doing, stop);
   }

@@ -63,6 +63,8 @@ struct S3Settings {
   std::string_view keys_remedy{};
   /// Google's project that pays; empty: the bucket's owner does.
   std::string user_project;
+  /// A header of each GET and HEAD of an object, sent unsigned; empty: none.
+  std::string_view object_header{};
 
   bool is_tls() const { return base_url.starts_with("https:"); }
   bool is_signed() const { return credentials || provider; }
