@@ -74,6 +74,90 @@ def test_a_saved_epoch_goes_on_at_the_next_batch(sampler, taken, workers):
     assert len(again) == len(loader)
 
 
+class Pairs(torchs.Sampler):
+    """Two neighbours at a time, of a sampler that it holds."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __iter__(self):
+        order = list(self.inner)
+        return iter([order[i : i + 2] for i in range(0, len(order), 2)])
+
+
+def random_order():
+    return torchs.RandomSampler(range(SIZE), generator=seeded(5))
+
+
+class First(torchs.Sampler):
+    """The first 30 of another's order."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __iter__(self):
+        return iter(list(self.inner)[:30])
+
+
+class Noted(torchs.Sampler):
+    """Draws an order from a generator of its own."""
+
+    def __init__(self):
+        self.draws = seeded(6)
+
+    def __iter__(self):
+        return iter(torch.randperm(SIZE, generator=self.draws).tolist())
+
+
+NESTED = {
+    "batches": lambda: torchs.BatchSampler(random_order(), 4, False),
+    "batches of torch's loader": lambda: torchs.DataLoader(
+        range(SIZE), 4, sampler=random_order()
+    ).batch_sampler,
+    "two deep": lambda: Pairs(torchs.SubsetRandomSampler(range(SIZE), generator=seeded(8))),
+    "three deep": lambda: torchs.BatchSampler(First(random_order()), 4, False),
+    "by another name": lambda: torchs.BatchSampler(Noted(), 4, False),
+}
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("taken", [0, 1, 5])
+@pytest.mark.parametrize("order", NESTED)
+def test_the_generator_of_a_sampler_within_another_goes_on_too(order, taken, workers):
+    def make():
+        return DataLoader(Slow(SIZE, 0), batch_sampler=NESTED[order](), num_workers=workers)
+
+    loader = make()
+    indices(loader)
+    batches = iter(loader)
+    for _ in range(taken):
+        next(batches)
+    state = through_json(loader.state_dict())
+    rest, following = indices(batches), indices(loader)
+
+    again = make()
+    again.load_state_dict(state)
+    assert indices(again) == rest
+    assert indices(again) == following
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_loader_like_torchs_goes_on_in_the_order_of_its_sampler(workers):
+    def make():
+        theirs = torchs.DataLoader(Slow(SIZE, 0), 4, num_workers=workers, sampler=random_order())
+        return DataLoader.like(theirs)
+
+    loader = make()
+    indices(loader)
+    batches = iter(loader)
+    next(batches)
+    state = through_json(loader.state_dict())
+    rest = indices(batches)
+    again = make()
+    again.load_state_dict(state)
+    assert indices(again) == rest
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_state_between_epochs_starts_the_next_one(workers):
     def make():

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch.utils.data import Sampler
 
 from leat.errors import InvalidArgument
 
@@ -92,7 +93,7 @@ def between_epochs(loader: Any) -> dict[str, Any]:
     """As `Position.to_dict` when no epoch is running: the next one starts anew.
 
     torch's global generator is the caller's to save; those given to the loader or
-    its sampler are ours.
+    its samplers are ours.
     """
     generators = generators_of(loader)
     del generators["torch"]
@@ -120,13 +121,34 @@ def is_stateful(thing: Any) -> bool:
     return hasattr(thing, "state_dict") and hasattr(thing, "load_state_dict")
 
 
+def samplers_of(loader: Any) -> list[tuple[str, Any]]:
+    """The loader's samplers, and those within them, each with a name that says where it is."""
+    found: dict[int, tuple[str, Any]] = {}
+
+    def add(name: str, sampler: Any) -> None:
+        if id(sampler) in found:
+            return
+        found[id(sampler)] = name, sampler
+        for attribute, held in sorted(getattr(sampler, "__dict__", {}).items()):
+            if isinstance(held, Sampler) or attribute in ("sampler", "batch_sampler"):
+                add(f"{name}.{attribute}", held)
+
+    add("sampler", loader.sampler)
+    add("batch_sampler", loader.batch_sampler)
+    return list(found.values())
+
+
 def generators_of(loader: Any) -> dict[str, torch.Generator]:
-    """torch's global generator, and the generators that the loader and its sampler were given."""
+    """torch's global generator, and the generators that the loader and its samplers were given."""
     found = {"torch": torch.default_generator}
-    for name, owner in (("loader", loader), ("sampler", loader.sampler)):
+    for name, owner in (("loader", loader), *samplers_of(loader)):
         generator = getattr(owner, "generator", None)
         if isinstance(generator, torch.Generator):
             found[name] = generator
+    for name, sampler in samplers_of(loader):
+        for attribute, held in sorted(getattr(sampler, "__dict__", {}).items()):
+            if isinstance(held, torch.Generator) and attribute != "generator":
+                found[f"{name}.{attribute}"] = held
     return found
 
 
