@@ -13,7 +13,7 @@ import torch.utils.data as torchs
 from dropin_datasets import Broken, Counting, Slow, StatefulShuffle
 from leat.errors import InvalidArgument
 from leat.torch import DataLoader
-from test_dropin import Eager
+from test_dropin import Eager, Telling
 
 SIZE = 45
 
@@ -346,3 +346,24 @@ def test_the_second_epoch_resumes_in_any_other_loader(persistent):
     for again in (make(0, False), make(3, False), make(2, True)):
         again.load_state_dict(state)
         assert indices(again) == rest
+
+
+def told(batches):
+    """The worker of each item, its seed, and the numbers that the item drew from its own generators."""
+    return [[part.tolist() for part in batch] for batch in batches]
+
+
+@pytest.mark.parametrize("taken", [1, 3])
+def test_items_draw_after_a_resume_what_they_would_have_drawn(taken):
+    torch.manual_seed(1)
+    loader = DataLoader(Telling(), batch_size=4, num_workers=2)
+    batches = iter(loader)
+    for _ in range(taken):
+        next(batches)
+    state = through_json(loader.state_dict())
+    rest = told(batches)
+
+    torch.manual_seed(2)
+    again = DataLoader(Telling(), batch_size=4, num_workers=2)
+    again.load_state_dict(state)
+    assert told(again) == rest

@@ -59,6 +59,10 @@ class _InThreads(Resumable, torchs._BaseDataLoaderIter):
         if crew := getattr(self, "_crew", None):
             crew.close()
 
+    def _catch_up(self) -> None:
+        super()._catch_up()
+        self._infos.base_seed = self._base_seed  # Of the epoch that goes on.
+
     def _make_source(self) -> Source:
         # Nothing in it may refer to the iterator, which would then never be freed.
         self._infos.base_seed = self._base_seed
