@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import random
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -31,13 +32,29 @@ def rng_of(*numbers: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(numbers)))
 
 
-def seed_global_generators(*numbers: int) -> None:
-    """Seeds `random`, NumPy's generator, and torch's if it is imported."""
+@contextlib.contextmanager
+def seeded_global_generators(*numbers: int) -> Iterator[None]:
+    """Within it `random`, NumPy's generator, and torch's if it is imported, are seeded; then they
+    are as before, so that the program draws what it would have drawn.
+
+    The program's draws of the same moment, in another thread, come from that seed.
+    """
     seed = int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
-    random.seed(seed)
-    np.random.seed(seed % 2**32)
-    if torch := sys.modules.get("torch"):
-        torch.random.default_generator.manual_seed(seed)
+    torchs = getattr(sys.modules.get("torch"), "default_generator", None)
+    with global_generators:
+        of_random, of_numpy = random.getstate(), np.random.get_state(legacy=False)
+        of_torch = None if torchs is None else torchs.get_state()
+        try:
+            random.seed(seed)
+            np.random.seed(seed % 2**32)
+            if torchs is not None:
+                torchs.manual_seed(seed)
+            yield
+        finally:
+            random.setstate(of_random)
+            np.random.set_state(of_numpy)
+            if torchs is not None:
+                torchs.set_state(of_torch)
 
 
 def call_per_sample(
@@ -59,8 +76,7 @@ def call_per_sample(
         return lambda value, *numbers: function(value)
 
     def call(value: Any, *numbers: int) -> Any:
-        with global_generators:
-            seed_global_generators(*numbers, place)
+        with seeded_global_generators(*numbers, place):
             return function(value)
 
     return call
@@ -95,8 +111,7 @@ def call_per_batch(
             return function(value, rng=rng_of(*numbers, place))
         if not draws_globally:
             return function(value)
-        with global_generators:
-            seed_global_generators(*numbers, place)
+        with seeded_global_generators(*numbers, place):
             return function(value)
 
     def call(batch: Any, kind: str, numbers: tuple[int, ...]) -> Any:

@@ -163,6 +163,40 @@ def test_draws_are_of_the_seed_the_epoch_and_the_sample(pictures, op):
     assert np.all(batch["data"][:, 0] != batch["data"][:, 1])
 
 
+def draw_from_all(data):
+    torch = sys.modules.get("torch")
+    return random.random() + np.random.random() + (torch.rand(()).item() if torch else 0.0)
+
+
+def fail_after_drawing(data):
+    raise KeyError(draw_from_all(data))
+
+
+@pytest.mark.parametrize("op", [
+    Python(draw_from_all, global_rng=True, workers="threads"),
+    Python(lambda batch: {"data": np.full(10, draw_from_all(batch))}, per="batch", global_rng=True),
+    Python(fail_after_drawing, global_rng=True, workers="threads"),
+], ids=["sample", "batch", "failing"])  # fmt: skip
+def test_the_programs_own_generators_draw_on_as_if_there_were_no_function(pictures, op):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+
+    def numbers():
+        return random.random(), random.gauss(0, 1), np.random.random(), torch.rand(()).item()
+
+    def seeded():
+        random.seed(1), np.random.seed(2), torch.manual_seed(3)
+        return numbers()
+
+    expected = [seeded(), numbers()]
+    first = seeded()
+    if op.function is fail_after_drawing:
+        with pytest.raises(KeyError):
+            batches(pictures, fields=["data"], ops=[op])
+    else:
+        batches(pictures, fields=["data"], ops=[op])
+    assert [first, numbers()] == expected
+
+
 def explode_at_seven(data):
     if threading.current_thread() is threading.main_thread():
         raise AssertionError("called in the wrong thread")

@@ -38,8 +38,10 @@ class Python(Op):
     **Draws.** A function with a parameter ``rng`` gets a `numpy.random.Generator` that
     depends on the seed, the epoch and the sample alone. If a function draws from the
     generators of `random`, NumPy or torch, give ``global_rng=True``: Leat then seeds them
-    in the same way before each call, and runs such functions one after another. So threads,
-    world size and resume change no draw.
+    in the same way before each call, runs such functions one after another, and puts the
+    generators back after each. So threads, world size and resume change no draw. A draw of
+    the program's own at the moment when such a function runs comes from that seed; with
+    ``workers="processes"`` there is no such moment.
 
     **Threads and processes.** Several threads call the function at once, each with another
     sample. While it runs Python code they take turns (the GIL); NumPy, Pillow, OpenCV and
