@@ -367,3 +367,40 @@ def test_items_draw_after_a_resume_what_they_would_have_drawn(taken):
     again = DataLoader(Telling(), batch_size=4, num_workers=2)
     again.load_state_dict(state)
     assert told(again) == rest
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_each_epoch_has_draws_of_its_own_and_goes_on_with_them(persistent):
+    def make():
+        return DataLoader(Telling(), batch_size=4, num_workers=2, persistent_workers=persistent)
+
+    loader = make()
+    first = told(loader)
+    batches = iter(loader)
+    next(batches), next(batches)
+    state = through_json(loader.state_dict())
+    rest = told(batches)
+    third = told(loader)
+    numbers = [number for epoch in (first, rest, third) for batch in epoch for number in batch[3]]
+    assert len(set(numbers)) == len(numbers) == 24 + 16 + 24
+
+    again = make()
+    again.load_state_dict(state)
+    assert told(again) == rest
+    if persistent:  # The others' seeds are of torch's global generator.
+        assert told(again) == third
+    again.load_state_dict(state)
+    assert told(again) == rest
+
+
+def test_a_state_from_before_epochs_were_counted_goes_on():
+    loader = DataLoader(Slow(20, 0), batch_size=4, num_workers=2)
+    batches = iter(loader)
+    next(batches)
+    state = loader.state_dict()
+    del state["iterated"]
+    rest = indices(batches)
+    again = DataLoader(Slow(20, 0), batch_size=4, num_workers=2)
+    again.load_state_dict(state)
+    assert again.state_dict()["delivered"] == 1
+    assert indices(again) == rest

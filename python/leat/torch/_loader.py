@@ -252,7 +252,7 @@ class DataLoader(torch.utils.data.DataLoader[T]):
         positions.check(state, self._settings())
         if state["dataset"] is not None and positions.is_stateful(self.dataset):
             self.dataset.load_state_dict(state["dataset"])
-        self._loaded_state = dict(state)
+        self._loaded_state = {"iterated": 0, **state}
 
     def check_worker_number_rationality(self) -> None:
         """Warns of too many worker processes, where there are any."""

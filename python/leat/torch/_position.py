@@ -35,6 +35,7 @@ class Position:
         self._beyond: set[int] = set()  # Delivered although an earlier one is not.
         self.is_over = False
         self.base_seed: int | None = None
+        self.iterated = 0
         self.delivered = 0
         if resumed is None:
             self.begin(generators_of(loader), seed_follows=True)
@@ -80,6 +81,7 @@ class Position:
             "delivered": self.delivered,
             "beyond": sorted(self._beyond),
             "base_seed": self.base_seed,
+            "iterated": self.iterated,
             "generators": self._generators,
             "seed_follows": self._seed_follows,
             "sampler": self._sampler_state,
@@ -102,6 +104,7 @@ def between_epochs(loader: Any) -> dict[str, Any]:
         "delivered": None,
         "beyond": [],
         "base_seed": None,
+        "iterated": 0,
         "generators": states_of(generators),
         "seed_follows": False,
         "sampler": None if sampler is None else sampler.state_dict(),

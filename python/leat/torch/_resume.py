@@ -26,6 +26,8 @@ class Resumable:
     _dataset_kind: Any
     _index_sampler: Any
     _num_workers: int
+    _iterated = -1
+    """The epochs that it has begun before this one: persistent workers keep their seed."""
 
     def __init__(self, loader: Any) -> None:
         self._begin(loader, lambda: self._start(loader))
@@ -59,12 +61,14 @@ class Resumable:
             if self._stateful_sampler is not None:
                 self._stateful_sampler.load_state_dict(resumed["sampler"])
             resumed = None
+        self._iterated = self._iterated + 1 if resumed is None else resumed["iterated"]
         self._behind = resumed  # The batches that are still to be made up for.
         self._position = loader._position = Position(loader, resumed)
         with contextlib.nullcontext() if resumed is None else positions.kept_global_generator():
             start()
             self._catch_up()
         self._position.base_seed = self._base_seed
+        self._position.iterated = self._iterated
 
     def _catch_up(self) -> None:
         """Draws again what was delivered, and one more: the generators have drawn then."""

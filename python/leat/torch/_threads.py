@@ -61,11 +61,11 @@ class _InThreads(Resumable, torchs._BaseDataLoaderIter):
 
     def _catch_up(self) -> None:
         super()._catch_up()
-        self._infos.base_seed = self._base_seed  # Of the epoch that goes on.
+        self._infos.begin(self._base_seed, self._iterated)  # Of the epoch that goes on.
 
     def _make_source(self) -> Source:
         # Nothing in it may refer to the iterator, which would then never be freed.
-        self._infos.base_seed = self._base_seed
+        self._infos.begin(self._base_seed, self._iterated)
         pin = functools.partial(_utils.pin_memory.pin_memory, device=self._pin_memory_device)
         return Source(
             self._dataset,

@@ -37,7 +37,7 @@ class WorkerInfo:
     meaning.
 
     `seed` is the worker's, as in torch. `rng` is of this item alone: it is a
-    function of the epoch's seed, the batch's number and the place in it.
+    function of the iterator's seed, the epoch, the batch's number and the place in it.
     """
 
     id: int
@@ -90,7 +90,13 @@ class Workers:
         self._locks = [threading.Lock() for _ in range(count)]
         self._is_ready = [init is None] * count
         self._errors: list[BaseException | None] = [None] * count
-        self.base_seed = 0  # The iterator's base seed, once it is drawn.
+        self._base_seed = 0
+        self._iterated = 0
+
+    def begin(self, base_seed: int, iterated: int) -> None:
+        """An epoch begins: the iterator has this seed, and has begun so many epochs before."""
+        self._base_seed = base_seed
+        self._iterated = iterated
 
     def enter(self, batch: int, place: int) -> None:
         """Makes this thread act for a worker, until it acts for another.
@@ -113,7 +119,7 @@ class Workers:
         return WorkerInfo(
             id=worker,
             num_workers=self._count,
-            seed=self.base_seed + worker,
+            seed=self._base_seed + worker,
             dataset=self._dataset,
             rng=None if item is None else self._random_of(*item),
         )
@@ -130,7 +136,7 @@ class Workers:
             self._is_ready[worker] = True
 
     def _random_of(self, batch: int, place: int) -> ItemRandom:
-        entropy = (self.base_seed, batch, place)
+        entropy = (self._base_seed, self._iterated, batch, place)
         seeds = np.random.SeedSequence(entropy).spawn(3)
         first, second = (int(seed.generate_state(1, np.uint64)[0]) for seed in seeds[:2])
         generator = torch.Generator()
