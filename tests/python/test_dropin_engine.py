@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 
@@ -95,3 +97,45 @@ def test_unequal_ranks_are_told_where_a_dataloader_takes_the_remedy(dataset):
     with pytest.raises(leat.InvalidArgument, match=r'takes "pad" and "join" in engine=\{"drop_last": …\}$'):
         DataLoader(dataset.take(59), batch_size=29, engine=options)
     assert len(DataLoader(dataset.take(59), batch_size=29, engine={**options, "drop_last": "pad"})) == 2
+
+
+def drawn(data, rng):
+    return rng.random()
+
+
+def of_rank(dataset, rank, place="sampler", ranks=2, seed=3):
+    """A loader of one rank; a batch has its samples' indices, and what they drew."""
+    sampler = torch.utils.data.DistributedSampler(range(60), ranks, rank, seed=1)
+    order = {"sampler": sampler, "batch_size": 5}
+    if place == "batch_sampler":
+        order = {"batch_sampler": torch.utils.data.BatchSampler(sampler, 5, False)}
+    engine = {"ops": [leat.ops.Python(drawn, field="data")], "fields": ("data",), "ids": True, "batch": "dict"}
+    return DataLoader(dataset, **order, generator=torch.Generator().manual_seed(seed), engine=engine)
+
+
+def rows(batches):
+    return [(int(i), float(x)) for batch in batches for i, x in zip(batch["index"], batch["data"])]
+
+
+@pytest.mark.parametrize("place", ["sampler", "batch_sampler"])
+def test_ranks_of_a_sampler_draw_differently(dataset, place):
+    ranks = [rows(of_rank(dataset, rank, place)) for rank in (0, 1)]
+    assert sorted(index for rank in ranks for index, _ in rank) == list(range(60))
+    assert len({x for rank in ranks for _, x in rank}) == 60
+    assert rows(of_rank(dataset, 1, place)) == ranks[1]
+    assert rows(of_rank(dataset, 1, place, seed=4)) != ranks[1]
+
+
+@pytest.mark.parametrize("saved_by", [0, 1])
+def test_a_rank_goes_on_as_itself_whichever_rank_saved(dataset, saved_by):
+    batches = {rank: (loader := of_rank(dataset, rank), iter(loader)) for rank in (0, 1)}
+    for _, steps in batches.values():
+        next(steps), next(steps)
+    state = json.loads(json.dumps(batches[saved_by][0].state_dict()))
+    rest = rows(batches[1][1])
+    again = of_rank(dataset, 1)
+    again.load_state_dict(state)
+    assert rows(again) == rest
+    other = of_rank(dataset, 1, seed=4)
+    with pytest.raises(leat.InvalidArgument, match="seed=3"):
+        other.load_state_dict(state)

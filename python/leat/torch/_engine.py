@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
 from torch.utils.data import default_collate
 from torch.utils.data.distributed import DistributedSampler
 
@@ -17,6 +18,7 @@ import leat
 from leat._batches._outputs import has_accelerator
 from leat._orders._samplers import Told
 from leat.errors import InvalidArgument
+from leat.torch._position import samplers_of
 
 _REFUSED = {
     "worker_init_fn": "the engine's threads run no Python: there is nothing to initialise",
@@ -57,6 +59,7 @@ def make(loader: Any, given: Mapping[str, Any], options: Mapping[str, Any]) -> l
     settings: dict[str, Any] = {
         "drop_last": loader.drop_last,
         "output": "torch",
+        "seed": seed_of(loader, options),
     }
     if "global_batch_size" not in options:
         settings["batch_size"] = loader.batch_size
@@ -70,9 +73,8 @@ def make(loader: Any, given: Mapping[str, Any], options: Mapping[str, Any]) -> l
         settings.update(sampler=Told(), batch_size=_usual_batch(loader), drop_last=False,
                         rank=0, world_size=1)  # fmt: skip
         settings.pop("shuffle")
+        options = {**options, "seed": _drawn_by_rank(settings["seed"], _rank_of(loader))}
     settings["pin_memory"] = loader.pin_memory and has_accelerator()
-    if loader.generator is not None:
-        settings["seed"] = loader.generator.initial_seed() % 2**63
     try:
         return leat.Loader(loader.dataset, **{**settings, **options})
     except InvalidArgument as error:
@@ -80,6 +82,34 @@ def make(loader: Any, given: Mapping[str, Any], options: Mapping[str, Any]) -> l
             raise
         said = 'A leat.torch.DataLoader takes "pad" and "join" in engine={"drop_last": …}'
         raise InvalidArgument(f"{error}. {said}") from None
+
+
+def seed_of(loader: Any, options: Mapping[str, Any]) -> Any:
+    """The seed that the user gave, on all ranks the same."""
+    if "seed" in options:
+        seed = options["seed"]
+        return int(seed) if isinstance(seed, np.integer) else seed
+    return 0 if loader.generator is None else loader.generator.initial_seed() % 2**63
+
+
+def _rank_of(loader: Any) -> int:
+    """The rank whose share the samplers give; 0 if they do not say.
+
+    torch.distributed is not asked: ranks that share a model read the same samples, and must draw the same.
+    """
+    for _, sampler in samplers_of(loader):
+        for rank, ranks in (("rank", "num_replicas"), ("process_index", "num_processes")):  # torch's, Accelerate's.
+            told, count = getattr(sampler, rank, None), getattr(sampler, ranks, None)
+            if isinstance(told, int) and isinstance(count, int) and count > 1:
+                return told
+    return 0
+
+
+def _drawn_by_rank(seed: Any, rank: int) -> Any:
+    """The seed by which a rank's engine draws: it numbers the samples of this rank alone."""
+    if rank == 0 or not isinstance(seed, int) or seed < 0:
+        return seed  # What is no seed, the engine refuses.
+    return int(np.random.SeedSequence((seed, rank)).generate_state(1, np.uint64)[0]) % 2**63
 
 
 def refuse_places(dataset: Any) -> None:

@@ -149,10 +149,12 @@ class DataLoader(torch.utils.data.DataLoader[T]):
         self._engine: leat.Loader | None = None
         self._is_sampled = is_ours and order is None
         self._place: Place | None = None
+        self._seed: int | None = None
         if is_ours:
             given = {"sampler": sampler, "batch_sampler": batch_sampler, "shuffle": shuffle,
                      "collate_fn": collate_fn, "prefetch_factor": prefetch_factor}  # fmt: skip
             self._engine = engines.make(self, given, engine or {})
+            self._seed = engines.seed_of(self, engine or {})
             if order is not None:
                 self._is_accelerate_prepared = True  # Accelerate would shard it again.
         elif engine is not None:
@@ -313,7 +315,7 @@ class DataLoader(torch.utils.data.DataLoader[T]):
         told = {"batch_size": self.batch_size, "drop_last": self.drop_last, "samples": samples}
         if self._is_sampled and self._engine is not None:
             told["catalogue"] = self.dataset.digest
-            told["seed"] = self._engine.state_dict()["seed"]
+            told["seed"] = self._seed  # Not the engine's, which is of this rank alone.
         return told
 
 
