@@ -223,6 +223,23 @@ def test_windows_are_slices(folder, monkeypatch, kind, shape, stride):
         assert is_same(dataset[number]["volume"], volume[where]) and is_same(dataset[number]["mask"], mask[where]), number
 
 
+@pytest.mark.parametrize("kind", ["npy", "h5"])
+def test_files_of_several_folders(folder, kind):
+    """Their names are the same, so only the place tells them apart."""
+    arrays = [numbers((count, 4), seed=count) for count in (3, 5)]
+    for place, array in zip("ab", arrays):
+        write(folder / place / f"0.{kind}", b"")
+        if kind == "npy":
+            np.save(folder / place / "0.npy", array)
+        else:
+            h5py = pytest.importorskip("h5py", reason="h5py is not installed: pip install h5py")
+            with h5py.File(folder / place / "0.h5", "w") as file:
+                file.create_dataset("data", data=array, chunks=(2, 4), compression="gzip")
+    dataset = leat.Dataset.array([folder / "a", folder / "b"])
+    check_all(dataset, data=np.concatenate(arrays))
+    check_all(leat.Dataset.concat([dataset, dataset]), data=np.concatenate([*arrays, *arrays]))
+
+
 def test_windows_of_one_dimension(folder):
     signal = numbers((1000,), "f4")
     np.save(folder / "x.npy", signal)

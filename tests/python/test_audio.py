@@ -144,6 +144,19 @@ def test_whole_files(folder):
     assert leat.Dataset.audio(folder, mono=True)[6]["audio"].shape == (100,)
 
 
+@pytest.mark.parametrize("kind", ["wav 16", "flac 16"])
+def test_files_of_several_folders(folder, kind):
+    """Their names are the same, so only the place tells them apart."""
+    name = f"0.{kind.split()[0]}"
+    wholes = [put(folder / place / name, frames, kind=kind) for place, frames in (("a", 1600), ("b", 2400))]
+    dataset = leat.Dataset.audio([folder / "a", folder / "b"], seconds=0.05)
+    found = [dataset[number]["audio"] for number in range(len(dataset))]
+    wanted = [whole[:, at : at + 800] for whole in wholes for at in range(0, whole.shape[1], 800)]
+    assert [part.tolist() for part in found] == [part.tolist() for part in wanted]
+    plain = leat.Dataset.audio([folder / "a", folder / "b"], seconds=0.05, dtype="int16")  # A WAV is not decoded.
+    assert [(sample["audio"] / 32768).tolist() for sample in plain] == [part.tolist() for part in wanted]
+
+
 def test_labels_of_folders(folder):
     for name in ("cat/a.wav", "cat/b.flac", "dog/a.wav"):
         put(folder / "sounds" / name, 1600, 1, "flac 16" if name.endswith("flac") else "wav 16")

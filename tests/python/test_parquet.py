@@ -64,6 +64,19 @@ def test_values_are_those_that_were_written(tmp_path, fresh_cache, compression, 
         assert dataset[row] == {"image": encoded(pixels(row)), "raw": bytes([row]) * (row % 5)}, row
 
 
+def test_files_of_several_folders(tmp_path, fresh_cache):
+    """Their names are the same, so only the place tells them apart."""
+    for number, name in enumerate("ab"):
+        parquet.write_table(table_of(3 * number, 3 * number + 3), write(tmp_path / name / "0.parquet", b""))
+
+    dataset = leat.Dataset.parquet([tmp_path / "a", tmp_path / "b"], fields=("raw", "image", "label"))
+
+    wanted = [(bytes([row]) * (row % 5), encoded(pixels(row)), row % 3) for row in range(6)]
+    assert [tuple(found.values()) for found in dataset] == wanted
+    twice = leat.Dataset.concat([leat.Dataset.parquet(tmp_path / "b", fields=("raw", "image", "label")), dataset])
+    assert [tuple(found.values()) for found in twice] == [*wanted[3:], *wanted]
+
+
 def test_kinds_of_columns(hub, caplog):
     with caplog.at_level(logging.INFO, logger="leat"):
         dataset = leat.Dataset(hub)

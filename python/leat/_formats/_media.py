@@ -173,6 +173,6 @@ def derived(object: Object, ranges: Sequence[tuple[int, int]], size: int, part: 
     """The name of the object of `size` bytes that is made of ranges of `object`, each an offset and a length."""
     (at, length), *others = ranges
     return _native.derived_key(
-        source=object.key, etag=object.etag, offset=at, length_bytes=length, notes_offset=0, notes_bytes=0,
+        source=object.stored, etag=object.etag, offset=at, length_bytes=length, notes_offset=0, notes_bytes=0,
         size_bytes=size, part=part, also=[("", b"", at, length) for at, length in others],
     )  # fmt: skip

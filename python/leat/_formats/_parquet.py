@@ -226,6 +226,8 @@ class _File:
     """One of the files, by its footer."""
 
     key: str
+    stored: str
+    """The key that the engine reads it by: before `key` stands the number of its place, if there are several."""
     size: int
     etag: bytes
     notes_at: int
@@ -326,7 +328,7 @@ class _Unit:
 
     def key(self, size: int) -> str:
         return _native.derived_key(
-            source=self.file.key,
+            source=self.file.stored,
             etag=self.file.etag,
             offset=self.at,
             length_bytes=self.length,
@@ -342,7 +344,7 @@ def _open_file(native: Any, reader: Any, sample: int) -> _File:
     import pyarrow as pa
 
     key = native.key(sample)
-    size = int(native.range("data", sample)[2])
+    stored, _, size = native.range("data", sample)
     read = functools.partial(reader.read_part, 0, sample)
     tail = min(size, _TAIL_BYTES)
     notes = read(size - tail, tail)
@@ -362,7 +364,7 @@ def _open_file(native: Any, reader: Any, sample: int) -> _File:
         schema = metadata.schema.to_arrow_schema()
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise Corrupt(f"{key}: its footer cannot be read: {error}") from None
-    return _File(key, size, reader.etag(0, sample), size - wanted, notes, metadata, schema, read)
+    return _File(key, stored, size, reader.etag(0, sample), size - wanted, notes, metadata, schema, read)
 
 
 def _kind(column: Any) -> tuple[str, str]:

@@ -116,7 +116,7 @@ def plain_rows(array: Stored, window: Window) -> Rows:
     row = array.dtype.itemsize * math.prod(array.shape[1:])
     begins = np.arange(window.samples, dtype=np.int64) * window.stride[0]
     return Rows(
-        keys=[array.objects[0].key], sizes=[array.objects[0].size], of_row=[np.zeros(window.samples, np.int64)],
+        keys=[array.objects[0].stored], sizes=[array.objects[0].size], of_row=[np.zeros(window.samples, np.int64)],
         offsets=[[(array.plain_at or 0) + begins * row]], lengths=[row * window.shape[0]],
     )  # fmt: skip
 
@@ -205,7 +205,7 @@ def _key(arrays: Sequence[Stored], run: Window, size: int, gap_bytes: int, count
         ranges = [(arrays[0].objects[0], 0, 1)]  # Something has to be read, and nothing was stored.
     (first, at, length), *others = ranges
     key = _native.derived_key(
-        source=first.key,
+        source=first.stored,
         etag=first.etag,
         offset=at,
         length_bytes=length,
@@ -214,7 +214,7 @@ def _key(arrays: Sequence[Stored], run: Window, size: int, gap_bytes: int, count
         size_bytes=size,
         part=f"samples {run.first} to {run.first + run.samples - 1}\n{said(run, parts)}",
         also=[
-            ("", b"", at, length) if each is first else (each.key, each.etag, at, length)
+            ("", b"", at, length) if each is first else (each.stored, each.etag, at, length)
             for each, at, length in others
         ],
     )
@@ -236,7 +236,7 @@ def _ranges_of(
             ids.tolist(), array.object_of[ids].tolist(), array.offsets[ids].tolist(), array.lengths[ids].tolist()
         ):
             each = array.objects[holder]
-            place = objects.setdefault(each.key, (len(objects), each))[0]
+            place = objects.setdefault(each.stored, (len(objects), each))[0]
             if length:
                 found.append((place, at, length, number, chunk))
     found.sort()

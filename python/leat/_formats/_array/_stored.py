@@ -27,20 +27,31 @@ class Object(NamedTuple):
     size: int
     etag: bytes
     read: Callable[[int, int], bytes]
+    place: str = ""
+    """Stands before `key` in the key that the engine reads it by: "1/" in the second of several places."""
+
+    @property
+    def stored(self) -> str:
+        """The key that the engine reads it by."""
+        return self.place + self.key
 
 
 def objects_of(native: Any) -> list[Object]:
     """Those of a dataset of the engine's, each a sample."""
-    reader = _native.SampleReader(native)
-    return [
-        Object(native.key(number), size, reader.etag(0, number), functools.partial(reader.read_part, 0, number))
-        for number, size in enumerate(native.column("data").tolist())
-    ]
+    reader, are_several = _native.SampleReader(native), len(native.places) > 1
+    found = []
+    for number in range(native.samples):
+        stored, _, size = native.range("data", number)
+        at, _, below = stored.partition("/")
+        place, key = (f"{at}/", below) if are_several else ("", stored)
+        read = functools.partial(reader.read_part, 0, number)
+        found.append(Object(key, size, reader.etag(0, number), read, place))
+    return found
 
 
 def digest_of(objects: Sequence[Object]) -> str:
     """Another one if any was written anew."""
-    told = repr([(each.key, each.size, each.etag) for each in objects])
+    told = repr([(each.stored, each.size, each.etag) for each in objects])
     return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
 
 

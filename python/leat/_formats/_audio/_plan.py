@@ -64,7 +64,7 @@ def plain_segments(sound: Sound, cut: Cut) -> Segments:
     frames = sound.frames if cut.frames is None else cut.frames
     begins = np.arange(count, dtype=np.int64) * cut.stride
     return Segments(
-        keys=[sound.object.key], sizes=[sound.object.size], of_row=[np.zeros(count, np.int64)],
+        keys=[sound.object.stored], sizes=[sound.object.size], of_row=[np.zeros(count, np.int64)],
         offsets=[sound.begin + begins * sound.frame_bytes],
         lengths=[np.full(count, frames * sound.frame_bytes, np.int64)],
         starts=begins / sound.rate,
