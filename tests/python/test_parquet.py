@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import pathlib
 import pickle
@@ -331,6 +332,16 @@ class TestRefusals:
         parquet.write_table(pa.table({"picture": [b"x"]}), hub / "train-00002.parquet")
         with pytest.raises(leat.InvalidArgument, match="train-00002.parquet has other columns than train-00000"):
             leat.Dataset.parquet(hub)
+
+    @pytest.mark.parametrize("other", [["bee", "ant", "cat"], ["ant", "bee"], None])
+    def test_files_that_name_other_classes(self, tmp_path, fresh_cache, other):
+        told = {} if other is None else {b"huggingface": json.dumps({"info": {"features": {"label": {"names": other}}}}).encode()}
+        parquet.write_table(table_of(0, 3), tmp_path / "0.parquet")
+        parquet.write_table(table_of(0, 2).replace_schema_metadata(told), tmp_path / "1.parquet")
+        said = r"\(not at all\)" if other is None else rf"\[{', '.join(other)}\]"
+        with pytest.raises(leat.InvalidArgument, match=rf"1\.parquet names .* {said}, and 0\.parquet \[ant, bee, cat\].*concat"):
+            leat.Dataset.parquet(tmp_path)
+        assert len(leat.Dataset.parquet(tmp_path, fields=["image"])) == 5
 
     def test_labels_that_their_names_do_not_reach(self, tmp_path, fresh_cache):
         table = table_of(0, 3)

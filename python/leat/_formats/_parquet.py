@@ -26,7 +26,7 @@ from leat.errors import Cancelled, Corrupt, InvalidArgument
 
 _log = logging.getLogger("leat")
 
-VERSION = 1
+VERSION = 2
 """Counts up when kept catalogues are to be made anew."""
 _MOST_UNIT_BYTES = 1 << 30
 """A row group's column is held whole, as it is stored and as it is read."""
@@ -440,6 +440,30 @@ def _class_names(schema: Any) -> Union[list[str], None]:
     return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else None
 
 
+def _names_of_all(files: Sequence[_File]) -> Union[list[str], None]:
+    """The names that the labels of every file count through.
+
+    Raises:
+        leat.InvalidArgument: two files have others, so that one number means two classes; names both.
+    """
+    first = _class_names(files[0].schema)
+    for file in files:
+        named = _class_names(file.schema)
+        if named != first:
+            raise InvalidArgument(
+                f"{file.stored} names the classes of its labels {_said(named)}, and {files[0].stored} {_said(first)}: one "
+                "number would mean two classes; open each with leat.Dataset.parquet, and join them with "
+                "leat.Dataset.concat, which goes by the names"
+            )
+    return first
+
+
+def _said(names: Union[list[str], None]) -> str:
+    if names is None:
+        return "(not at all)"
+    return f"[{', '.join(names[:20])}{', …' if len(names) > 20 else ''}]"
+
+
 def rows_of(
     native: Any, fields: Sequence[str], is_stopped: Callable[[], bool]
 ) -> Rows:
@@ -473,11 +497,10 @@ def rows_of(
             continue
         _check_table(files, path, url)
         values = [value for file in files for value in _scalars(file, path)]
-        named = _class_names(files[0].schema) if name == "label" else None
         column = scalar_column(name, values, url)
         if name == "label" and column.kind == "string":
             column, classes = label_column(values, None, url)
-        elif named is not None:
+        elif name == "label" and (named := _names_of_all(files)) is not None:
             _check_labels(column.values, named, url)
             classes = named
         columns.append((name, column.kind, column.values, None, None, None))
