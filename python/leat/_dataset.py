@@ -34,7 +34,7 @@ from leat.ops._op import dtype_name
 if TYPE_CHECKING:
     from leat._orders._chosen import Order
 
-_TABLE_VERSION = 1
+_TABLE_VERSION = 2
 """Changes with what is made of a table."""
 _log = logging.getLogger("leat")
 

@@ -206,6 +206,28 @@ def test_labels_that_are_names_count_through_classes(photos):
 
 
 @pytest.mark.parametrize(
+    ("texts", "kind", "found"),
+    [
+        ("1 2", "int64", [1, 2]),
+        ("1 +2.5e3 -.5 7.", "float64", [1.0, 2500.0, -0.5, 7.0]),
+        ("1 nan -inf NaN Infinity", "float64", [1.0, np.nan, -np.inf, np.nan, np.inf]),
+        ("12_34 1_0", "string", ["12_34", "1_0"]),
+        ("1 12_34", "string", ["1", "12_34"]),
+        ("Nan INFINITY", "string", ["Nan", "INFINITY"]),
+        ("١ ٢", "string", ["١", "٢"]),
+        ("0x1f 1e", "string", ["0x1f", "1e"]),
+    ],
+)
+def test_what_a_number_is_in_a_csv(photos, texts, kind, found):
+    write(photos / "n.csv", "\n".join(["path,n", *(f"images/0.png,{text}" for text in texts.split())]).encode())
+
+    dataset = leat.Dataset.from_manifest(photos / "n.csv", fields={"image": "path"}, columns=["n"])
+
+    assert dataset.fields["n"] == kind
+    np.testing.assert_array_equal(dataset.column("n"), found)
+
+
+@pytest.mark.parametrize(
     ("content", "error", "match"),
     [
         (b"", leat.InvalidArgument, "no rows"),

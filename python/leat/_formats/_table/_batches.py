@@ -24,6 +24,10 @@ _COLUMN_BYTES = 8 << 20
 _TEXT_BYTES = 4 << 20
 
 _WHOLE = re.compile(r"[+-]?[0-9]+\Z")
+_NUMBER = re.compile(
+    r"[ \t]*[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|nan|NaN|inf|Inf|Infinity)[ \t]*\Z"
+)
+"""As programs write numbers into a CSV. float() takes more for one: 12_34, digits of other scripts, the name Nan."""
 
 
 class Again(Exception):
@@ -226,11 +230,10 @@ class Tables:
         if known is not float and all(map(_WHOLE.match, texts)):
             found: type = int
             values = [int(text) for text in texts]
+        elif all(map(_NUMBER.match, texts)):
+            found, values = float, [float(text) for text in texts]
         else:
-            try:
-                found, values = float, [float(text) for text in texts]
-            except ValueError:
-                found = str
+            found = str
         self._csv_types[name] = found
         if known not in (None, found):
             raise Again
