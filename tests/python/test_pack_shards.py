@@ -230,6 +230,32 @@ def test_windows_of_tokens_stay_windows(tmp_path):
     assert [row.tolist() for row in samples_of_tokens(again)] == [row.tolist() for row in samples_of_tokens(windows)]
 
 
+def test_numbers_and_arrays_keep_their_names_in_a_tar(tmp_path):
+    samples = mds_samples(9)
+    write_mds(tmp_path / "mds", COLUMNS, samples)
+    before = leat.Dataset.mds(tmp_path / "mds")
+    pack(before, tmp_path / "out", shard_bytes=400)
+    pack(tmp_path / "out", tmp_path / "again", shard_bytes=600)
+
+    for place in ("out", "again"):
+        after = leat.Dataset(tmp_path / place)
+        assert sorted(after.fields) == ["image", "n", "one", "row.npy", "share", "word"]
+        for number, sample in enumerate(after):
+            assert sample["image"] == samples[number]["image"] and sample["n"] == b"%d" % number
+            assert float(sample["share"]) == number / 7 and np.float32(float(sample["one"])) == np.float32(number / 3)
+            row = np.load(io.BytesIO(sample["row.npy"]))
+            assert row.dtype == np.uint16 and row.tolist() == [number, number + 1, number + 2]
+
+
+def test_the_label_of_shards_of_mds_keeps_its_name(tmp_path):
+    columns = {"image": ("bytes", None), "label": ("int", 8)}
+    write_mds(tmp_path / "mds", columns, [{"image": b"x%d" % number, "label": number.to_bytes(8, "little")} for number in range(3)])
+    pack(leat.Dataset.mds(tmp_path / "mds"), tmp_path / "out")
+    assert [dict(sample) for sample in leat.Dataset(tmp_path / "out")] == [
+        {"image": b"x%d" % number, "label": b"%d" % number} for number in range(3)
+    ]
+
+
 # --- Smaller pictures --------------------------------------------------------
 
 

@@ -97,7 +97,8 @@ def _fields_of(dataset: Dataset, names: Sequence[str] | None) -> list[Field]:
     for name in names or dataset.fields:
         rows = dataset._dtypes.get(name)
         if rows is not None:
-            made.append(Field(name, "rows", "npy", rows.dtype, rows.is_ragged, rows.shape))
+            ending = _ending_of_numbers(name, is_one=rows.shape == ())
+            made.append(Field(name, "rows", ending, rows.dtype, rows.is_ragged, rows.shape))
             continue
         kind = dataset.fields[name]
         lacks = kind == "bytes" and not bool(dataset.has(name).all())
@@ -111,6 +112,13 @@ def _ending_of(name: str, kind: str, content: str) -> str:
     if kind == "bytes" and name == "data":
         return content
     return "cls" if name == "label" and kind == "int64" else name.lower()
+
+
+def _ending_of_numbers(name: str, *, is_one: bool) -> str:
+    """How a file of the field ends, which holds one number in decimal or an array."""
+    if is_one:
+        return name.lower()
+    return "npy" if name == "data" else f"{name.lower()}.npy"
 
 
 def _sizes_of(dataset: Dataset, fields: Sequence[Field]) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any
 from leat._shards._row import Field, Row, bytes_of
 from leat.errors import InvalidArgument
 
-_ENDING = re.compile(r"[a-z0-9_-]+")
+_ENDING = re.compile(r"[a-z0-9_-]+(\.npy)?")
 
 
 def check(fields: Sequence[Field]) -> None:
