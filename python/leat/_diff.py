@@ -69,18 +69,24 @@ def differences(before: Dataset, after: Dataset) -> dict[str, list[str]]:
         )
     old, new = told_of(before), told_of(after)
     return {
-        "added": [key for key in new if key not in old],
-        "removed": [key for key in old if key not in new],
-        "changed": [key for key, what in new.items() if key in old and old[key] != what],
+        "added": [each[0] for each in new if each not in old],
+        "removed": [each[0] for each in old if each not in new],
+        "changed": [each[0] for each, what in new.items() if each in old and old[each] != what],
     }
 
 
-def told_of(dataset: Dataset) -> Mapping[str, tuple[Any, ...]]:
-    """All that the catalogue tells of each sample, by its key."""
+def told_of(dataset: Dataset) -> Mapping[tuple[str, int], tuple[Any, ...]]:
+    """All that the catalogue tells of each sample, by its key and how many samples before it have the same one."""
     columns: list[Any] = []
     for name, kind in dataset.fields.items():
         values = dataset.lengths(name).tolist() if kind == "bytes" else list(dataset.column(name))
         if name == "label" and dataset.classes:  # The same class may have another number.
             values = [dataset.classes[int(label)] for label in values]
         columns.append(values)
-    return {dataset.key(number): row for number, row in enumerate(zip(*columns))}
+    met: dict[str, int] = {}
+    told = {}
+    for number, row in enumerate(zip(*columns)):
+        key = dataset.key(number)
+        before = met[key] = met.get(key, -1) + 1
+        told[key, before] = row
+    return told

@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 import leat
+from leat._diff import differences
 from leat._shards import _plan, _write
 from leat.ops import LoadMdsArray
 from leat.testing import find_binary
@@ -433,3 +434,14 @@ def test_what_differs_between_two_datasets_is_told(tmp_path):
     shown = subprocess.run([find_binary(), "diff", str(tmp_path / "a"), str(tmp_path / "b"), "--most", "1"],
                            capture_output=True, text=True, check=True).stdout  # fmt: skip
     assert "added    … and 4 more" in shown and "12 samples, then 12: 5 added, 5 removed, 1 changed" in shown
+
+
+def test_samples_of_one_key_are_counted(tmp_path):
+    write(tmp_path / "two/0.tar", tar_of([("k.txt", b"one"), ("l.txt", b"x")]))
+    write(tmp_path / "two/1.tar", tar_of([("k.txt", b"four")]))
+    write(tmp_path / "one/0.tar", tar_of([("k.txt", b"one"), ("l.txt", b"longer")]))
+    two, one = leat.Dataset(tmp_path / "two"), leat.Dataset(tmp_path / "one")
+
+    assert differences(two, one) == {"added": [], "removed": ["k"], "changed": ["l"]}
+    assert differences(one, two) == {"added": ["k"], "removed": [], "changed": ["l"]}
+    assert differences(two, two) == {"added": [], "removed": [], "changed": []}

@@ -24,7 +24,7 @@ from leat.testing import find_binary
 from prepare_flows import (
     FLOW, check_whole, done, ended, files_in, flow_in, here, kill, log_of, notes_of, printed, refused, started,
 )  # fmt: skip
-from small_datasets import make_blobs, make_pictures, make_shards, write
+from small_datasets import make_blobs, make_pictures, make_shards, tar_of, write
 
 SHORT = FLOW.split('[[step]]\ndo = "warm"')[0]
 """Without the step that starts another program."""
@@ -376,6 +376,15 @@ def test_a_new_class_does_not_renumber_labels_of_earlier_rounds(tmp_path):
     write(tmp_path / "in/aardvark/0.png", b"\x89PNG first in the alphabet")
     _, err = call.communicate(timeout=60)
     assert call.returncode == 2 and "labels of earlier rounds would mean" in err
+
+
+def test_a_watch_refuses_samples_of_one_key(tmp_path):
+    for number in range(2):
+        write(tmp_path / f"in/{number}.tar", tar_of([("k.txt", b"the same")]))
+
+    said = refused(flow_in(tmp_path, "in", text=SHORT), "--watch", "0.2")
+
+    assert "two samples have the key 'k', one in 0.tar and one in 1.tar" in said
 
 
 def test_a_round_that_was_killed_is_finished_first(source, undisturbed, tmp_path):

@@ -23,8 +23,32 @@ Rows = Mapping[str, str]
 
 
 def rows_of(dataset: Any) -> Rows:
-    """All samples."""
-    return {key: _hash(row) for key, row in told_of(dataset).items()}
+    """All samples.
+
+    Raises:
+        leat.InvalidArgument: two have the same key.
+    """
+    rows = {}
+    for (key, before), row in told_of(dataset).items():
+        if before:
+            first, second = (_object_of(dataset, number) for number in _with_key(dataset, key)[:2])
+            raise InvalidArgument(
+                f"{dataset.url}: two samples have the key {key!r}, one in {first} and one in {second}, and a watch tells "
+                "samples apart by their keys: give each a key of its own, or call leat prepare without --watch"
+            )
+        rows[key] = _hash(row)
+    return rows
+
+
+def _with_key(dataset: Any, key: str) -> list[int]:
+    return [number for number in range(len(dataset)) if dataset.key(number) == key]
+
+
+def _object_of(dataset: Any, number: int) -> str:
+    """The object that holds a sample, or the first of its fields."""
+    fields = [name for name, kind in dataset.fields.items() if kind == "bytes"]
+    ranges = (dataset._native.range(name, number) for name in fields)
+    return next((found[0] for found in ranges if found is not None), "no object")
 
 
 def chosen_of(dataset: Any, url: str, store: Mapping[str, Any]) -> Any:
