@@ -19,7 +19,7 @@ struct CacheUse {
   ReadHint hint;
   std::span<const std::byte> bytes;
   bool has_version = true;  ///< The key tells the object's version too.
-  bool is_made = false;  ///< From the bytes of a range.
+  bool is_made = false;     ///< From the bytes of a range.
   /// The record that is dropped once this one is taken.
   std::optional<RecordKey> instead_of = std::nullopt;
 };

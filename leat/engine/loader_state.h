@@ -18,7 +18,7 @@ struct MixState {
   std::vector<std::uint64_t> had;    ///< Samples that came before the position.
   std::uint64_t first_epoch = 0;     ///< As MixOptions says it.
   std::vector<std::uint64_t> begin;  ///< As MixSource says it.
-  std::string shuffle;  ///< Of each source; empty: the state does not say.
+  std::string shuffle;               ///< That of each source; empty: not said.
 };
 
 /// The maker of an order that is not a permutation.

@@ -496,11 +496,6 @@ void bind_loader(py::module_& module) {
              }
              return value_or_raise(*std::move(skipped));
            })
-      .def("needs_order",
-           [](const Loader& loader) {
-             const py::gil_scoped_release unlocked;
-             return loader.needs_order();
-           })
       .def("is_current",
            [](const Loader& loader, std::uint64_t iteration) {
              const py::gil_scoped_release unlocked;

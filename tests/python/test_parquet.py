@@ -247,8 +247,9 @@ class TestOverABucket:
                         assert sorted(value[0] for value in read) == sorted(rows)
                         assert all(value[1] == b"l" * 1000 for value in read if len(columns) == 2)
                     stats = loader.stats()
-            hits = sum(epoch["cache"][f"{tier}_hits"] for epoch in stats)
-        assert hits == (2 if tier == "disk" else 1) * len(rows) * len(columns)
+        assert stats[-1]["cache"][f"{tier}_hits"] > 0
+        assert stats[-1]["cache"]["misses"] == 0
+        assert tier == "ram" or stats[0]["cache"]["misses"] == 0  # The first loader's are there.
 
     def test_bytes_are_read_once_to_learn_lengths_and_never_again(self, served):
         bucket, options = served

@@ -143,6 +143,7 @@ def test_the_next_batch_can_be_seen_before_an_iteration_begins(folder, job, capl
 
     for loader, state in zip(loaders, states):
         loader.load_state_dict(state)
+    for loader in reversed(loaders):  # The giver has given nothing then.
         assert equal(loader.peek(), epoch[3])
     rest = [list(loader) for loader in loaders]
 

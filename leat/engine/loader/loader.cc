@@ -245,13 +245,6 @@ void Loader::expect_order_of(std::uint64_t samples) {
   machine_->job.told_order->expect_size(samples);
 }
 
-bool Loader::needs_order() const {
-  const Machine& m = *machine_;
-  const MutexLock lock(m.mutex);
-  const auto& told = m.job.told_order;
-  return told != nullptr && told->epoch(m.position.epoch) == nullptr;
-}
-
 std::uint64_t Loader::next_epoch() const {
   const Machine& m = *machine_;
   const MutexLock lock(m.mutex);

@@ -134,8 +134,6 @@ class Loader {
   /// Sets how many samples an epoch has whose order is not given yet.
   /// REQUIRES: options().is_given.
   void expect_order_of(std::uint64_t samples);
-  /// True if the order of the running epoch is yet to be given.
-  bool needs_order() const;
   /// The epoch that begin() would start or continue.
   std::uint64_t next_epoch() const;
 

@@ -16,7 +16,7 @@ struct AuthorizedReply {
   /// The credentials were refused (HTTP 401), and newer ones are there or are
   /// being fetched: the same request may succeed now.
   bool has_newer = false;
-  /// What Authorize returned for the request; 0 if nobody was named.
+  /// As Authorize returned it for the request; 0 if nobody was named.
   std::chrono::seconds clock_offset{0};
 };
 

@@ -41,6 +41,7 @@ class Sampled:
             order.epochs_kept = 2
         self._next: _Told | None = None
         """An epoch that was told before it began."""
+        self._running: _Told | None = None
         self._times = 0  # That an epoch was begun.
         self.length = 0
         """The samples, or the rows, of the epoch that was begun."""
@@ -66,6 +67,7 @@ class Sampled:
         told, self._next = self._next, None
         if told is None or (told.native, told.epoch, told.position) != (native, epoch, position):
             told = self._tell(native, epoch, position, hashes=met is not None)
+        self._running = told
         self.length = told.length
         self._times += 1
         if met is not None:
@@ -76,9 +78,10 @@ class Sampled:
 
     def look(self, native: Any, met: tuple[Any, str] | None) -> None:
         """Before a look at the next batch, which may come before any iter()."""
-        if native.needs_order():
-            state = json.loads(native.state())
-            self._next = self._tell(native, state["epoch"], state["position"], hashes=met is not None)
+        state = json.loads(native.state())
+        epoch, known = state["epoch"], [told for told in (self._running, self._next) if told is not None]
+        if not any((told.native, told.epoch) == (native, epoch) for told in known):
+            self._next = self._tell(native, epoch, state["position"], hashes=met is not None)
 
     def _tell(self, native: Any, epoch: int, position: int, *, hashes: bool) -> _Told:
         """Gives the engine an epoch, from a position on."""
@@ -98,12 +101,12 @@ class Sampled:
 
     def check(self, state: Any) -> None:
         """Raises `InvalidArgument` if the epoch of a state would have another order now."""
-        self._next = None
+        self._next = self._running = None
         self._order.check(state)
 
     def go_on(self, state: Any) -> bool:
         """As `EpochOrder.go_on`."""
-        self._next = None
+        self._next = self._running = None
         return self._order.go_on(state)
 
     def steps(self, epoch: int, *, left_out: int | None) -> int | None:

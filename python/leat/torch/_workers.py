@@ -94,7 +94,7 @@ class Workers:
         self._iterated = 0
 
     def begin(self, base_seed: int, iterated: int) -> None:
-        """An epoch begins: the iterator has this seed, and has begun so many epochs before."""
+        """An epoch begins: the iterator has this seed, and began this many epochs before."""
         self._base_seed = base_seed
         self._iterated = iterated
 
