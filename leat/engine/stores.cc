@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <functional>
 #include <random>
 #include <utility>
@@ -215,6 +216,7 @@ class PlaceOpener {
     LEAT_TRY(const Url url, parse_url(place.url));
     StoreOptions options = place.options;
     options.file_readers = readers_;
+    options.derivation = nullptr;  // Objects are derived above the join.
     for (const SharedBucket& bucket : buckets_) {
       if (bucket.scheme != url.scheme || bucket.authority != url.authority ||
           bucket.options != options) {
@@ -256,6 +258,40 @@ class PlaceOpener {
   bool has_some_ = false;
 };
 
+/// Makes the objects of each place with that place's function: what a key's
+/// part means is known to the function of its own dataset only.
+class DerivationByPlace final : public Derivation {
+ public:
+  explicit DerivationByPlace(std::span<const StorePlace> places) {
+    for (const StorePlace& place : places) {
+      of_places_.push_back(place.options.derivation);
+    }
+  }
+
+  bool makes_any() const {
+    return std::ranges::any_of(
+        of_places_, [](const auto& made) { return made != nullptr; });
+  }
+
+  Result<Buffer> derive(const DerivedKey& key, std::span<const std::byte> notes,
+                        std::span<const std::byte> bytes) const override {
+    // As JoinedStore reads it.
+    std::size_t place = 0;
+    const char* const begin = key.source.data();
+    const auto [end, failed] =
+        std::from_chars(begin, begin + key.source.size(), place);
+    if (failed != std::errc() || place >= of_places_.size() ||
+        of_places_[place] == nullptr) {
+      return corrupt("no place of the joined data makes objects of '{}'",
+                     key.source);
+    }
+    return of_places_[place]->derive(key, notes, bytes);
+  }
+
+ private:
+  std::vector<std::shared_ptr<const Derivation>> of_places_;
+};
+
 }  // namespace
 
 Result<OpenedStore> open_joined_store(std::span<const StorePlace> places,
@@ -270,11 +306,9 @@ Result<OpenedStore> open_joined_store(std::span<const StorePlace> places,
   }
   joined.store = std::make_unique<JoinedStore>(std::move(parts));
   StoreOptions options = places.front().options;
-  for (const StorePlace& place : places) {
-    if (options.derivation == nullptr) {
-      options.derivation = place.options.derivation;
-    }
-  }
+  auto derivation = std::make_shared<const DerivationByPlace>(places);
+  options.derivation =
+      derivation->makes_any() ? std::move(derivation) : nullptr;
   return wrap(std::move(joined), options, metrics);
 }
 

@@ -147,6 +147,21 @@ def test_arrow_tables(tmp_path, fresh_cache, monkeypatch):
         leat.Dataset.litdata(folder, refresh="always")
 
 
+def test_tables_of_several_orders_joined(tmp_path, fresh_cache):
+    """Each is made with the order of its own index."""
+    one = write_arrow(tmp_path / "one", [{"text": "hello world", "label": 1}], {"text": "str", "label": "int"})
+    two = write_arrow(tmp_path / "two", [{"label": 7, "text": "good morning"}], {"label": "int", "text": "str"})
+    wanted = [(b"hello world", 1), (b"good morning", 7)]
+    joined = leat.Dataset.concat([leat.Dataset.litdata(one), leat.Dataset.litdata(two)])
+    assert [(found["text"], found["label"]) for found in joined] == wanted
+    twice = leat.Dataset.concat([joined, joined.select([1, 0])])
+    assert [(found["text"], found["label"]) for found in twice] == [*wanted, *wanted[::-1]]
+    with leat.Loader(
+        joined, batch_size=1, shuffle=False, epochs=1, fields=("text", "label"), output="numpy", ops=[ParseText("text")]
+    ) as loader:
+        assert [(texts[0].encode(), int(labels[0])) for texts, labels in loader] == wanted
+
+
 def test_arrow_tables_with_gaps(tmp_path, fresh_cache):
     rows = [{"a": 1, "b": "x"}, {"a": 2, "b": None}, {"a": 3}]
     folder = write_arrow(tmp_path / "arrow", rows, {"a": "int", "b": "str"})
