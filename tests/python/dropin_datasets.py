@@ -11,6 +11,7 @@ import time
 import numpy as np
 import torch
 
+import leat
 from worker_functions import busy
 
 
@@ -93,6 +94,25 @@ class Drawing(torch.utils.data.Dataset):
     def __getitem__(self, index):
         time.sleep(self.seconds)
         return int(index), torch.rand(()).item(), random.random(), np.random.random()
+
+
+class OwnDraws(torch.utils.data.Dataset):
+    """Item i is i, and a number that it draws from its own generators."""
+
+    def __len__(self) -> int:
+        return 24
+
+    def __getitem__(self, index):
+        rng = leat.torch.get_worker_info().rng
+        number = rng.random_generator.random() + rng.numpy_generator.random()
+        return int(index), number + torch.rand((), generator=rng.torch_generator).item()
+
+
+class WholeDraws(OwnDraws):
+    """Fetches a batch in one call."""
+
+    def __getitems__(self, indices):
+        return [self[index] for index in indices]
 
 
 class Counting(torch.utils.data.IterableDataset):

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 import leat  # noqa: E402
-from dropin_datasets import Heavy  # noqa: E402
+from dropin_datasets import Heavy, OwnDraws, WholeDraws  # noqa: E402
 from leat.torch import DataLoader  # noqa: E402
 from leat.torch import _where  # noqa: E402
 
@@ -32,6 +32,54 @@ def test_processes_fetch_what_threads_would():
     assert len(pids) == 2 and os.getpid() not in pids
     assert epoch(make(48)) == epoch(make(48, workers="threads")) == ({os.getpid()}, indices)
     assert indices == list(range(48))
+
+
+def halves(data):
+    return torch.utils.data.Subset(torch.utils.data.Subset(data, range(23, -1, -1)), range(0, 24, 2))
+
+
+@pytest.mark.parametrize(("wrap", "options", "context"), [
+    (OwnDraws, {}, "fork"),
+    (OwnDraws, {}, "forkserver"),
+    (OwnDraws, {"threads": 3}, "fork"),
+    (OwnDraws, {"batch_size": None}, "fork"),
+    (OwnDraws, {"persistent_workers": True}, "fork"),
+    (WholeDraws, {}, "fork"),
+    (lambda: halves(OwnDraws()), {}, "fork"),
+    (lambda: torch.utils.data.StackDataset(OwnDraws(), OwnDraws()), {}, "fork"),
+    (lambda: torch.utils.data.ConcatDataset([OwnDraws(), OwnDraws()]), {}, "fork"),
+])  # fmt: skip
+def test_items_draw_in_processes_what_they_draw_in_threads(wrap, options, context):
+    def epochs(**arguments):
+        torch.manual_seed(5)
+        loader = DataLoader(wrap(), **{"batch_size": 4, "num_workers": 2, "shuffle": True, **options, **arguments})
+        return [[torch.utils.data.default_convert(batch) for batch in loader] for _ in range(2)]
+
+    by_threads = epochs()
+    assert str(by_threads[0]) != str(by_threads[1])
+    assert str(epochs(multiprocessing_context=context)) == str(by_threads)
+
+
+@pytest.mark.parametrize(("first", "then"), [("threads", "processes"), ("processes", "threads")])
+def test_a_state_of_threads_goes_on_in_processes_and_back(first, then):
+    def load(workers, seed):
+        torch.manual_seed(seed)
+        return DataLoader(OwnDraws(), batch_size=4, num_workers=2, shuffle=True, workers=workers)
+
+    loader = load(first, 1)
+    batches = iter(loader)
+    next(batches), next(batches)
+    state = loader.state_dict()
+    rest = str(list(batches))
+    again = load(then, 2)
+    again.load_state_dict(state)
+    assert str(list(again)) == rest
+
+
+def test_torchs_own_loader_in_processes_has_torchs_info():
+    loader = torch.utils.data.DataLoader(OwnDraws(), batch_size=4, num_workers=1, multiprocessing_context="fork")
+    with pytest.raises(AttributeError, match="random_generator"):
+        next(iter(loader))
 
 
 @pytest.mark.parametrize("gain", [0.0, 1000.0])

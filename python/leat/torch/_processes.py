@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import queue
 import time
 from typing import Any
@@ -13,6 +14,7 @@ from leat.torch._crew import Crew
 from leat.torch._resume import InTurn
 from leat.torch._threads import preparation
 from leat.torch._where import Epoch
+from leat.torch._workers import Numbered, enter_in_process
 
 
 class InProcesses(InTurn, torchs._MultiProcessingDataLoaderIter):
@@ -20,9 +22,16 @@ class InProcesses(InTurn, torchs._MultiProcessingDataLoaderIter):
 
     def __init__(self, loader: Any) -> None:
         self._where = loader._where
+        self._has_places = loader._auto_collation and not fetches_whole_batches(loader.dataset)
         super().__init__(loader)
         self._first = 0.0
         self._batches = 0
+
+    def _next_index(self) -> Any:
+        number, index = self._next_numbered_index()
+        if self._dataset_kind != torchs._DatasetKind.Map:
+            return index
+        return Numbered(index, (self._base_seed, self._iterated, number), has_places=self._has_places)
 
     def _next_data(self) -> Any:
         try:
@@ -90,7 +99,7 @@ def _items_of(dataset: Any) -> Source:
         is_batched=True,
         collate=lambda items: items,
         finish=lambda items: items,
-        enter=lambda batch, place: None,
+        enter=enter_in_process,
         collates_ahead=False,
     )
 
@@ -110,9 +119,17 @@ class _WithDataset:
 
 
 def with_threads(loader: Any, threads: int | None) -> Any:
-    """The loader as its worker processes see it: with threads, if they were asked for."""
-    is_single = threads == 1 or not loader._auto_collation
+    """The loader as its worker processes see it: with threads, if they were asked for.
+
+    Torch's own wrappers that only call the wrapped dataset's ``__getitem__`` in turn do not hide the places of items.
+    """
     is_map = loader._dataset_kind == torchs._DatasetKind.Map
-    if threads is None or is_single or not is_map or fetches_whole_batches(loader.dataset):
+    if not is_map or not loader._auto_collation or fetches_whole_batches(loader.dataset):
         return loader
-    return _WithDataset(loader, ItemsAtOnce(loader.dataset, threads))
+    if threads is not None and threads > 1:
+        return _WithDataset(loader, ItemsAtOnce(loader.dataset, threads))
+    if not getattr(loader.dataset, "__getitems__", None):
+        return loader
+    dataset = copy.copy(loader.dataset)
+    dataset.__getitems__ = None
+    return _WithDataset(loader, dataset)

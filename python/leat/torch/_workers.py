@@ -33,8 +33,8 @@ class ItemRandom:
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """The result of `get_worker_info` in a thread; torch's names, and its
-    meaning.
+    """The result of `get_worker_info` in a thread, or in a process that fetches an
+    item; torch's names, and its meaning.
 
     `seed` is the worker's, as in torch. `rng` is of this item alone: it is a
     function of the iterator's seed, the epoch, the batch's number and the place in it.
@@ -49,14 +49,15 @@ class WorkerInfo:
 
 
 def get_worker_info() -> Any:
-    """The worker in whose name this thread fetches; in a process, torch's own.
+    """The worker in whose name this thread fetches; in a process, that process.
 
     None where torch's function says None: in the training loop itself, and with
-    ``num_workers=0``. torch's own function knows of processes only.
+    ``num_workers=0``. torch's own function knows of processes only. While an item is
+    fetched, the generators in ``rng`` are the same in a thread and in a process.
     """
     at = getattr(_here, "at", None)
     if at is None:
-        return info_of_process()
+        return _process.info(0, (0, _process.place))
     workers, worker, item = at
     return workers.info(worker, item)
 
@@ -121,7 +122,7 @@ class Workers:
             num_workers=self._count,
             seed=self._base_seed + worker,
             dataset=self._dataset,
-            rng=None if item is None else self._random_of(*item),
+            rng=None if item is None else _random_of(self._base_seed, self._iterated, *item),
         )
 
     def _initialise(self, worker: int) -> None:
@@ -135,10 +136,70 @@ class Workers:
                 self._errors[worker] = error
             self._is_ready[worker] = True
 
-    def _random_of(self, batch: int, place: int) -> ItemRandom:
-        entropy = (self._base_seed, self._iterated, batch, place)
-        seeds = np.random.SeedSequence(entropy).spawn(3)
-        first, second = (int(seed.generate_state(1, np.uint64)[0]) for seed in seeds[:2])
-        generator = torch.Generator()
-        generator.manual_seed(second)
-        return ItemRandom(random.Random(first), generator, np.random.default_rng(seeds[2]))
+
+class _Process:
+    """This worker process of torch's, and the batch that it fetches."""
+
+    def __init__(self) -> None:
+        self.numbers: tuple[int, int, int] | None = None  # Seed, epoch, batch; once it has one.
+        self.place = 0
+
+    def info(self, worker: int, item: tuple[int, int]) -> Any:
+        """torch's info; with an item's own generators if Leat's iterator sent the batch."""
+        told = info_of_process()
+        if told is None or self.numbers is None:
+            return told
+        return WorkerInfo(
+            told.id, told.num_workers, told.seed, told.dataset,
+            rng=_random_of(*self.numbers, item[1]), worker_method="multiprocessing",
+        )  # fmt: skip
+
+
+_process = _Process()
+
+
+def enter_in_process(batch: int, place: int) -> None:
+    """As `Workers.enter`, for a thread of a worker process, which fetches one batch at a time."""
+    _here.at = (_process, 0, (batch, place))
+
+
+class Numbered:
+    """An index of the sampler on its way to a worker process, with the numbers of its batch.
+
+    What arrives is the index itself; the process then knows the numbers.
+
+    Args:
+        numbers: the iterator's seed, the epochs that it has begun before, and the batch.
+        has_places: the process fetches the items of the index in turn.
+    """
+
+    def __init__(self, index: Any, numbers: tuple[int, int, int], *, has_places: bool) -> None:
+        self._parts = index, numbers, has_places
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _receive, self._parts
+
+
+def _receive(index: Any, numbers: tuple[int, int, int], has_places: bool) -> Any:
+    _process.numbers, _process.place = numbers, 0
+    return _Places(index) if has_places else index
+
+
+class _Places:
+    """The indices of a batch, each of which is at its place while it is fetched."""
+
+    def __init__(self, index: Any) -> None:
+        self._index = index
+
+    def __iter__(self) -> Iterator[Any]:
+        for _process.place, each in enumerate(self._index):
+            yield each
+
+
+def _random_of(base_seed: int, iterated: int, batch: int, place: int) -> ItemRandom:
+    entropy = (base_seed, iterated, batch, place)
+    seeds = np.random.SeedSequence(entropy).spawn(3)
+    first, second = (int(seed.generate_state(1, np.uint64)[0]) for seed in seeds[:2])
+    generator = torch.Generator()
+    generator.manual_seed(second)
+    return ItemRandom(random.Random(first), generator, np.random.default_rng(seeds[2]))
