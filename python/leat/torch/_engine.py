@@ -108,7 +108,7 @@ def _rank_of(loader: Any) -> int:
 def _drawn_by_rank(seed: Any, rank: int) -> Any:
     """The seed by which a rank's engine draws: it numbers the samples of this rank alone."""
     if rank == 0 or not isinstance(seed, int) or seed < 0:
-        return seed  # What is no seed, the engine refuses.
+        return seed  # The engine refuses other things than seeds.
     return int(np.random.SeedSequence((seed, rank)).generate_state(1, np.uint64)[0]) % 2**63
 
 

@@ -61,7 +61,7 @@ class _InThreads(Resumable, torchs._BaseDataLoaderIter):
 
     def _catch_up(self) -> None:
         super()._catch_up()
-        self._infos.begin(self._base_seed, self._iterated)  # As in the epoch that goes on.
+        self._infos.begin(self._base_seed, self._iterated)  # Those of the saved epoch.
 
     def _make_source(self) -> Source:
         # Nothing in it may refer to the iterator, which would then never be freed.

@@ -95,7 +95,7 @@ class Workers:
         self._iterated = 0
 
     def begin(self, base_seed: int, iterated: int) -> None:
-        """An epoch begins: the iterator has this seed, and began this many epochs before."""
+        """An epoch begins: the iterator has this seed, and has begun this many epochs before."""
         self._base_seed = base_seed
         self._iterated = iterated
 
@@ -166,7 +166,7 @@ def enter_in_process(batch: int, place: int) -> None:
 class Numbered:
     """An index of the sampler on its way to a worker process, with the numbers of its batch.
 
-    What arrives is the index itself; the process then knows the numbers.
+    The process receives the index itself, and then knows the numbers.
 
     Args:
         numbers: the iterator's seed, the epochs that it has begun before, and the batch.
