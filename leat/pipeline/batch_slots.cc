@@ -165,7 +165,7 @@ TensorSpec BatchSlots::spec_of(std::size_t f) const {
     case FieldSource::kFloat64:
       return {DType::kFloat64, {}};
     case FieldSource::kValid:
-      return {DType::kUint8, {}};
+      return {DType::kBool, {}};
     case FieldSource::kSize:
       return {DType::kInt64, {2}};
     default:

@@ -44,6 +44,22 @@ bool is_an_id(std::string_view name) {
   return name == "index" || name == "key" || name == "valid";
 }
 
+/// Errors if a batch would have one `valid` where two are meant.
+Result<void> check_padding_is_told_apart(
+    const std::vector<OutputField>& outputs,
+    const std::vector<std::string>& names) {
+  if (std::ranges::find(outputs, "valid", &OutputField::name) ==
+          outputs.end() ||
+      std::ranges::find(names, "valid") == names.end()) {
+    return {};
+  }
+  return invalid(
+      "drop_last=\"pad\" makes a field \"valid\", which tells the padding "
+      "apart, "
+      "and the samples have a field of that name: give theirs another name, or "
+      "leave it out of fields=");
+}
+
 /// Lets the samples of a field have any shape, if the delivery permits it.
 void loosen(OutputField& output, const FieldChoice& choice) {
   if (!choice.has_batches_of_one && !choice.has_collate) return;
@@ -131,8 +147,9 @@ Result<std::vector<DeliveredField>> choose_fields(
   all.push_back({.name = "key", .source = FieldSource::kKey});
   if (choice.with_ids) names.insert(names.end(), {"index", "key"});
   if (choice.has_valid) {
-    all.push_back({.name = "valid", .source = FieldSource::kValid});
     if (choice.with_ids) names.emplace_back("valid");
+    LEAT_TRY_VOID(check_padding_is_told_apart(outputs, names));
+    all.push_back({.name = "valid", .source = FieldSource::kValid});
   }
 
   std::vector<DeliveredField> chosen;

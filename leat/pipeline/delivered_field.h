@@ -22,7 +22,7 @@ enum class FieldSource : std::uint8_t {
   kString,    ///< A text from the catalogue.
   kIndex,     ///< The sample's id, int64.
   kKey,       ///< The sample's key.
-  kValid,     ///< False for the padding of a last step; uint8.
+  kValid,     ///< False for the padding of a last step; bool.
   kSize,      ///< Height and width of each picture of a field; int64.
   kOnlyRead,  ///< A column that others read; last, not delivered.
 };
@@ -75,7 +75,8 @@ struct FieldChoice {
 ///
 /// Errors:
 ///   kInvalidArgument  a name that no field has (the message lists those there
-///                     are), or one twice; whatever compile_ops refuses
+///                     are), or one twice; `valid` if it may be named and the
+///                     samples have one, too; whatever compile_ops refuses
 Result<std::vector<DeliveredField>> choose_fields(
     const std::vector<OpSpec>& ops, const std::vector<FieldSpec>& fields,
     const FieldChoice& choice);

@@ -52,6 +52,34 @@ def test_rows_are_samples_in_their_order(photos):
     }
 
 
+@pytest.mark.parametrize("output", ["numpy", "torch"])
+@pytest.mark.parametrize("column", ["width", "class_id"])
+def test_a_column_called_valid_keeps_its_numbers(photos, column, output):
+    if output == "torch":
+        pytest.importorskip("torch", reason="torch is not installed")
+    dataset = leat.Dataset.from_manifest(photos / "labels.csv", fields={"image": "path", "valid": column})
+    with leat.Loader(dataset, batch_size=6, shuffle=False, output=output, fields={"v": "valid"}) as loader:
+        (batch,) = loader
+    expected = [dataset[row]["valid"] for row in range(6)]
+    assert batch["v"].tolist() == expected
+    assert str(batch["v"].dtype).endswith("float64" if column == "width" else "int64")
+
+
+def test_a_column_called_valid_is_not_taken_for_the_one_of_padding(photos):
+    dataset = leat.Dataset.from_manifest(photos / "labels.csv", fields={**FIELDS, "valid": "width"})
+    options = {"batch_size": 4, "shuffle": False, "drop_last": "pad", "output": "numpy"}
+    for chosen in ({}, {"fields": ("label", "valid")}, {"fields": ("label",), "ids": True}):
+        with pytest.raises(leat.InvalidArgument, match='drop_last="pad" makes a field "valid".*another name'):
+            leat.Loader(dataset, **options, **chosen)
+    with leat.Loader(dataset, **options, fields=("label",)) as loader:
+        assert len([label for (labels,) in loader for label in labels]) == 8
+    other = leat.Dataset.from_manifest(photos / "labels.csv", fields={**FIELDS, "good": "width"})
+    with leat.Loader(other, **options, fields=("good", "valid")) as loader:
+        told = [row for good, valid in loader for row in zip(good.tolist(), valid.tolist())]
+    assert told[:6] == [(other[row]["good"], True) for row in range(6)]
+    assert [is_own for _, is_own in told[6:]] == [False, False]
+
+
 def test_a_loader_reads_all_fields(photos, fresh_cache):
     dataset = leat.Dataset.from_manifest(
         photos / "labels.csv", fields=FIELDS, columns={"size": "width", "text": "caption"}

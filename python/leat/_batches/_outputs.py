@@ -44,26 +44,26 @@ def choose(output: str, *, pins: bool, device: Any) -> Callable[[Fields], Fields
         named = "pin_memory=True" if pins else f"device={device!r}"
         raise InvalidArgument(f'{named} needs output="torch"; it is {output!r}')
     if output == "numpy":
-        return lambda fields: [(name, _mapped(_dtypes.to_numpy, name, value)) for name, value in fields]
+        return lambda fields: [(name, _mapped(_dtypes.to_numpy, value)) for name, value in fields]
     if output == "jax":
         return _to_jax()
     return _to_torch(pins, device)
 
 
-def _mapped(make: Callable[[Any], Any], name: str, value: Any) -> Any:
+def _mapped(make: Callable[[Any], Any], value: Any) -> Any:
     """Makes every array of a field; texts stay."""
     if isinstance(value, tuple):
         return Ragged(*(part if part is None else make(part) for part in value))
     if isinstance(value, list):
         return value
-    return make(value.view(bool) if name == "valid" else value)
+    return make(value)
 
 
 def _to_torch(pins: bool, device: Any) -> Callable[[Fields], Fields]:
     import torch
 
     def tensors(fields: Fields) -> Fields:
-        return [(name, _mapped(_dtypes.to_torch, name, value)) for name, value in fields]
+        return [(name, _mapped(_dtypes.to_torch, value)) for name, value in fields]
 
     target = None if device is None else torch.device(device)
     if target is not None and target.type == "cpu":
@@ -143,6 +143,6 @@ def _to_jax() -> Callable[[Fields], Fields]:
         raise InvalidArgument('output="jax" needs jax: pip install jax') from error
 
     def arrays(fields: Fields) -> Fields:
-        return [(name, _mapped(lambda part: _dtypes.to_jax(part, name), name, value)) for name, value in fields]
+        return [(name, _mapped(lambda part: _dtypes.to_jax(part, name), value)) for name, value in fields]
 
     return arrays
