@@ -430,6 +430,19 @@ def test_boxes_of_a_resized_picture(detected):
         np.testing.assert_allclose(sample["keypoints"].reshape(-1, 3), points, atol=1e-4)
 
 
+@pytest.mark.parametrize("ops", [[], [RandomHorizontalFlip(p=1)], [CenterCrop((20, 24)), RandomHorizontalFlip(p=1)]], ids=len)
+def test_a_point_is_seen_if_its_pixel_is_in_the_picture(tmp_path, ops):
+    places = [(x, y) for x in range(-1, 42) for y in (-1, 0, 4, 5, 14, 24, 25, 29, 30)]
+    points = json.dumps([[x, y, 2] for x, y in places]).encode()
+    write(tmp_path / "0.tar", tar_of([("0.png", encoded(pixels(0, 40, 30))), ("0.json", points)]))
+    (sample,) = samples_of(load(str(tmp_path), [DecodeImage("png"), ParseKeypoints("json"), *ops], global_batch_size=1))
+    height, width = sample["image"].shape[1:]
+    x, y, seen = sample["keypoints"].T
+    is_inside = (0 <= x) & (x < width) & (0 <= y) & (y < height)
+    np.testing.assert_array_equal(seen == 2, is_inside)
+    assert is_inside.any() and not is_inside.all()
+
+
 def test_boxes_with_a_cache_a_resume_and_without_their_image(detected):
     ops = [*DETECT, Resize(40), RandomCrop(32), RandomHorizontalFlip()]
     names = ("boxes", "labels", "keypoints")

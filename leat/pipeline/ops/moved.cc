@@ -42,9 +42,11 @@ MovedBox within(const Rect& part, const MovedBox& whole) {
   return cut;
 }
 
+/// A point is a pixel: the edge behind the last one is outside, as in
+/// torchvision's `sanitize_keypoints`.
 bool lies_in(const Rect& part, const Point& point) {
   return point.x >= part.x && point.y >= part.y &&
-         point.x - part.x <= part.width && point.y - part.y <= part.height;
+         point.x - part.x < part.width && point.y - part.y < part.height;
 }
 
 /// Around where all corners go.

@@ -195,7 +195,7 @@ class ParseKeypoints(Op):
     becomes 0 if a crop cut the point off. A batch of them is a `leat.Ragged`. The op drops
     no point and moves none to an edge, so the third point of a skeleton stays the third; a
     point outside the picture has coordinates outside. A point is a pixel, as in
-    torchvision: mirroring changes x to width - 1 - x.
+    torchvision: mirroring changes x to width - 1 - x, and ``x = width`` is outside.
 
     They move with the picture as boxes do; see `ParseBoxes`, also for bad samples.
 
