@@ -103,6 +103,12 @@ std::span<const std::byte> bytes_of(const std::uint64_t& number) {
   return std::as_bytes(std::span(&number, 1));
 }
 
+/// Another process, as its last answer shows it.
+struct Peer {
+  std::vector<std::uint64_t> ids;
+  bool is_gone = false;  ///< Its socket is not there any more.
+};
+
 /// The segments that this process may hand out, by id.
 class Shelf {
  public:
@@ -173,26 +179,37 @@ class SegmentExchange final : public SegmentFiles {
   Result<std::vector<std::uint64_t>> list() override {
     std::set<std::uint64_t> ids;
     for (const std::uint64_t id : shelf_.ids()) ids.insert(id);
-    std::map<std::string, std::vector<std::uint64_t>> heard;
+    std::map<std::string, Peer> heard;
     for (const std::string& path : sockets()) {
-      std::optional<std::vector<std::uint64_t>> theirs = ask_for_ids(path);
-      // Busy: its last answer still holds. Dead: so does it, for those that
-      // have opened its segments.
-      if (!theirs && peers_.contains(path)) theirs = peers_[path];
-      if (theirs) heard[path] = *std::move(theirs);
+      if (auto theirs = ask_for_ids(path)) {
+        heard[path] = {.ids = *std::move(theirs)};
+      } else if (const auto known = peers_.find(path); known != peers_.end()) {
+        heard[path] = known->second;  // Busy: its last answer still holds.
+      }
     }
-    for (auto& [path, known] : peers_) heard.try_emplace(path, known);
+    // So does that of a rank that is gone, for who has opened its segments.
+    for (auto& [path, peer] : peers_) {
+      if (heard.contains(path)) continue;
+      std::erase_if(peer.ids, [&](auto id) { return removed_.contains(id); });
+      if (peer.ids.empty()) continue;
+      heard[path] = {.ids = std::move(peer.ids), .is_gone = true};
+    }
     peers_ = std::move(heard);
-    for (const auto& [path, theirs] : peers_) {
-      ids.insert(theirs.begin(), theirs.end());
+    for (const auto& [path, peer] : peers_) {
+      ids.insert(peer.ids.begin(), peer.ids.end());
     }
     for (const std::uint64_t id : removed_) ids.erase(id);
     return std::vector<std::uint64_t>(ids.begin(), ids.end());
   }
 
   Result<Opened> open(std::uint64_t id) override {
-    for (const auto& [path, theirs] : peers_) {
-      if (std::ranges::find(theirs, id) == theirs.end()) continue;
+    for (auto& [path, peer] : peers_) {
+      const auto at = std::ranges::find(peer.ids, id);
+      if (at == peer.ids.end()) continue;
+      if (peer.is_gone) {  // It hands out nothing, and we do not hold this one.
+        peer.ids.erase(at);
+        continue;
+      }
       Opened opened{.fd = ask_for_segment(path, id), .is_writable = true};
       if (opened.fd) return opened;
     }
@@ -217,7 +234,8 @@ class SegmentExchange final : public SegmentFiles {
   bool is_removed(int fd) const override {
     SegmentBlock block;  // The header went with the rest.
     const int error = read_all(ops_, fd, block, 0);
-    return error == -ENODATA || (error == 0 && !parse_header(block));
+    // No other one counts: its writer may be writing it right now.
+    return error == -ENODATA || (error == 0 && block == SegmentBlock{});
   }
 
   std::optional<OwnedFd> lock_leases() override {
@@ -326,7 +344,7 @@ class SegmentExchange final : public SegmentFiles {
   const Nanoseconds patience_;
   Shelf shelf_;
   // The asker's own.
-  std::map<std::string, std::vector<std::uint64_t>> peers_;
+  std::map<std::string, Peer> peers_;
   std::set<std::uint64_t> removed_;
   std::jthread server_;  // Last: joined before the rest dies.
 };

@@ -11,8 +11,11 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <filesystem>
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include "leat/base/buffer.h"
 #include "leat/base/units.h"
@@ -33,13 +36,13 @@ class SegmentExchangeTest : public ::testing::Test {
   ~SegmentExchangeTest() override {
     std::filesystem::remove_all(std::filesystem::path(folder_).parent_path());
   }
-  std::unique_ptr<SegmentTier> open() {
+  std::unique_ptr<SegmentTier> open(std::uint32_t expected_writers = 2) {
     auto files = open_segment_exchange(folder_, ops_, kPatience);
     EXPECT_TRUE(files) << files.error().message();
     return *SegmentTier::open(*std::move(files),
                               {.name = "ram",
                                .limit_bytes = kMiB,
-                               .expected_writers = 2,
+                               .expected_writers = expected_writers,
                                .segment_bytes = 64 * kKiB},
                               ops_, clock_, nullptr);
   }
@@ -145,6 +148,74 @@ TEST_F(SegmentExchangeTest, AKilledRankTakesNothingWithIt) {
   }
 }
 
+std::ptrdiff_t open_descriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                       std::filesystem::directory_iterator());
+}
+
+TEST_F(SegmentExchangeTest, ARankThatLeavesWithoutRecordsLeavesItsShare) {
+  const auto a = open(/*expected_writers=*/1);
+  auto b = open(1);
+  a->refresh();
+  ASSERT_EQ(a->allowed_bytes(), kMiB / 2);
+  b.reset();
+
+  a->refresh();
+
+  EXPECT_EQ(a->allowed_bytes(), kMiB);
+  EXPECT_EQ(a->segments(), 1u);
+}
+
+TEST_F(SegmentExchangeTest, WhatWasTakenOverAndThenRemovedIsForgotten) {
+  const auto a = open(/*expected_writers=*/1);
+  auto b = open(1);
+  ASSERT_TRUE(insert(*b, 1));
+  a->refresh();
+  auto c = open(1);
+  b.reset();
+  c->refresh();  // Takes over the segment of b.
+  ASSERT_EQ(c->used_bytes(), record_cost(4));
+  a->refresh();
+  ASSERT_EQ(a->segments(), 3u);
+  ASSERT_EQ(a->allowed_bytes(), kMiB / 2);
+
+  c->drop(key_of(1));
+  a->refresh();
+  EXPECT_EQ(a->segments(), 2u);
+  EXPECT_EQ(a->allowed_bytes(), kMiB / 2);
+  c.reset();
+  a->refresh();
+
+  EXPECT_EQ(a->segments(), 1u);
+  EXPECT_EQ(a->allowed_bytes(), kMiB);
+}
+
+TEST_F(SegmentExchangeTest, RanksThatComeAndGoLeaveNoDescriptorBehind) {
+  const auto a = open(/*expected_writers=*/1);
+  const std::ptrdiff_t before = open_descriptors();
+  for (int joins = 0; joins < 50; ++joins) {
+    auto b = open(1);
+    a->refresh();
+    b.reset();
+    a->refresh();
+  }
+
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST_F(SegmentExchangeTest, WhatNobodyHandsOutAnyMoreIsNotListedForEver) {
+  const auto a = *open_segment_exchange(folder_, ops_, kPatience);
+  auto b = *open_segment_exchange(folder_, ops_, kPatience);
+  (void)*b->create({.id = 7, .owner = 1, .entry_count = 64});
+  ASSERT_EQ(*a->list(), std::vector<std::uint64_t>{7});
+  b.reset();
+  EXPECT_EQ(*a->list(), std::vector<std::uint64_t>{7});  // We may have it open.
+
+  EXPECT_FALSE(a->open(7));  // We have not.
+
+  EXPECT_TRUE(a->list()->empty());
+}
+
 TEST_F(SegmentExchangeTest, WhatIsRemovedTakesNoMemoryThoughOthersHoldIt) {
   const auto a = open();
   const auto b = open();
@@ -168,6 +239,10 @@ TEST_F(SegmentExchangeTest, WhatIsRemovedIsSeenToBeByWhoHoldsIt) {
   ASSERT_EQ(write_all(ops_, made.fd.get(), as_bytes(body), kPageBytes), 0);
   (void)*b->list();
   const SegmentFiles::Opened opened = *b->open(7);
+  EXPECT_FALSE(b->is_removed(opened.fd.get()));
+  // As if its writer had written only a part of its header so far.
+  ASSERT_EQ(write_all(ops_, made.fd.get(), as_bytes(std::string("half")), 24),
+            0);
   EXPECT_FALSE(b->is_removed(opened.fd.get()));
 
   a->remove(7);

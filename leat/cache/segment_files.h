@@ -46,13 +46,14 @@ class SegmentFiles {
   ///   kUnavailable        anything else that the system says
   virtual Result<Opened> create(const SegmentHeader& header) = 0;
 
-  /// The ids of all segments that exist now, ours included. Removes what a dead
-  /// process left half made.
+  /// The ids of all segments that exist now, ours included, and perhaps of some
+  /// that were removed. Removes what a dead process left half made.
   ///
   /// Errors: as create(); kNotFound
   virtual Result<std::vector<std::uint64_t>> list() = 0;
 
-  /// Opens a segment of another writer. Errors: as list()
+  /// Opens a segment of another writer, which the caller does not have open.
+  /// Errors: as list()
   virtual Result<Opened> open(std::uint64_t id) = 0;
 
   /// The room of a segment, whether or not it can be opened.

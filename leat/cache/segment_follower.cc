@@ -30,7 +30,8 @@ Result<void> SegmentFollower::learn_segments() {
     const std::uint64_t id = held->segment.header().id;
     known.insert(id);
     if (held->is_mine) continue;
-    if (!there.contains(id)) {
+    // The last list of a rank that is gone still has those that were removed.
+    if (!there.contains(id) || to_.files.is_removed(held->segment.fd())) {
       to_.writer.forget_segment(i);
       continue;
     }
