@@ -1,6 +1,7 @@
 #include "leat/cache/record_map.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "leat/cache/segment_format.h"
 
@@ -85,9 +86,11 @@ void RecordMap::forget_segment(std::uint32_t number) {
                     -static_cast<std::int64_t>(held.alive_bytes.load()));
     }
   }
-  std::erase_if(records_, [&](const auto& record) {
-    return record.second.place.segment == number;
-  });
+  forget_spares_in(number);
+  for (auto at = records_.begin(); at != records_.end();) {
+    const auto record = at++;
+    if (record->second.place.segment == number) leave_place(record);
+  }
   std::erase_if(given_up_,
                 [&](const auto& bad) { return bad.second.segment == number; });
   segments_[number] = nullptr;
@@ -104,6 +107,7 @@ void RecordMap::count_as_mine(std::uint32_t number, std::uint64_t bytes,
                               std::uint64_t of_own_source) {
   const MutexLock lock(mutex_);
   HeldSegment& held = *segments_[number];
+  forget_spares_in(number);  // `bytes` has none of them.
   held.is_mine = true;
   held.alive_bytes = 0;
   taken_over_ += of_own_source;
@@ -123,17 +127,53 @@ void RecordMap::hear_locked(std::uint32_t number, const RecordEntry& entry) {
   const std::uint64_t cost = record_cost(entry.length_bytes);
   if (entry.kind == RecordEntry::Kind::kPut) {
     if (!held.is_mine) held.alive_bytes += cost;
-    records_.try_emplace(entry.key, Known{place});  // Any copy will do.
-    return;
+    return hear_put(entry.key, place);
   }
   if (!held.is_mine) {
     held.alive_bytes -= std::min<std::uint64_t>(cost, held.alive_bytes);
   }
-  const auto found = records_.find(entry.key);
-  if (found != records_.end() && found->second.place.segment == number &&
-      found->second.place.page == place.page) {
-    records_.erase(found);
+  hear_drop(entry.key, place);
+}
+
+void RecordMap::hear_put(const RecordKey& key, const RecordPlace& place) {
+  const auto [found, is_new] = records_.try_emplace(key, Known{place});
+  RecordPlace& known = found->second.place;
+  if (is_new || known == place) return;
+  if (segments_[known.segment]->is_mine) {
+    spares_.emplace(key, place);
+    return;
   }
+  // A writer that copies a record on will remove the earlier place.
+  spares_.emplace(key, std::exchange(known, place));
+}
+
+void RecordMap::hear_drop(const RecordKey& key, const RecordPlace& place) {
+  const auto is_there = [&](const RecordPlace& known) {
+    return known.segment == place.segment && known.page == place.page;
+  };
+  const auto found = records_.find(key);
+  if (found == records_.end()) return;
+  if (is_there(found->second.place)) return leave_place(found);
+  auto [at, end] = spares_.equal_range(key);
+  while (at != end && !is_there(at->second)) ++at;
+  if (at != end) spares_.erase(at);
+}
+
+/// The record is not where it was: takes another place of it, if there is one.
+void RecordMap::leave_place(Records::iterator found) {
+  const auto spare = spares_.find(found->first);
+  if (spare == spares_.end()) {
+    records_.erase(found);
+    return;
+  }
+  found->second = Known{spare->second};
+  spares_.erase(spare);
+}
+
+void RecordMap::forget_spares_in(std::uint32_t number) {
+  std::erase_if(spares_, [&](const auto& spare) {
+    return spare.second.segment == number;
+  });
 }
 
 void RecordMap::wrote(std::uint32_t number, const RecordEntry& entry) {
@@ -151,7 +191,7 @@ std::optional<FoundRecord> RecordMap::take(const RecordKey& key) {
   const RecordPlace place = found->second.place;
   HeldSegmentRef held = segments_[place.segment];
   if (!held->is_mine) return std::nullopt;
-  records_.erase(found);
+  leave_place(found);
   add_used(*held, -static_cast<std::int64_t>(record_cost(place.length_bytes)));
   return FoundRecord{place, std::move(held)};
 }
@@ -172,7 +212,7 @@ void RecordMap::give_up(const RecordKey& key, const RecordPlace& place) {
   const auto found = records_.find(key);
   // Dropped or moved in the meantime: then it was not bad.
   if (found == records_.end() || found->second.place != place) return;
-  records_.erase(found);
+  leave_place(found);
   if (metrics_ != nullptr) metrics_->add(Metric::kCacheBadRecords, 1);
   HeldSegment& held = *segments_[place.segment];
   if (!held.is_mine) return;

@@ -32,6 +32,9 @@ struct FoundRecord {
 /// The records of a tier by their key, and its segments by number. Its lock is
 /// never held across I/O, so a reader never waits for a writer.
 ///
+/// A record that several segments have is found in one of them, in ours if one
+/// is ours; once it is gone there, in the next.
+///
 /// A reader works with a copy of a record's place and shares its segment, so
 /// the record may be punched and the file unlinked meanwhile: the checksum then
 /// fails, which counts as a miss.
@@ -71,13 +74,13 @@ class RecordMap {
   void hear(std::uint32_t number, const RecordEntry& entry);
   /// We wrote the record: as hear(), and it is counted as used and claimed.
   void wrote(std::uint32_t number, const RecordEntry& entry);
-  /// Takes our record out, to be dropped.
+  /// Takes our record out, to be dropped. Another writer may still have it.
   std::optional<FoundRecord> take(const RecordKey& key);
   /// The record was copied to another place.
   void moved(const RecordKey& key, const RecordPlace& from,
              const RecordPlace& to);
 
-  /// Forgets a record that was found bad.
+  /// Forgets the place of a record that was found bad.
   void give_up(const RecordKey& key, const RecordPlace& place);
   /// Our records given up since the last call, to be punched out.
   std::vector<std::pair<RecordKey, RecordPlace>> take_given_up();
@@ -95,9 +98,16 @@ class RecordMap {
     RecordPlace place;
     bool is_claimed = false;
   };
+  using Records = std::unordered_map<RecordKey, Known, RecordKeyHash>;
   bool claim(Known& known) LEAT_REQUIRES(mutex_);
   void hear_locked(std::uint32_t number, const RecordEntry& entry)
       LEAT_REQUIRES(mutex_);
+  void hear_put(const RecordKey& key, const RecordPlace& place)
+      LEAT_REQUIRES(mutex_);
+  void hear_drop(const RecordKey& key, const RecordPlace& place)
+      LEAT_REQUIRES(mutex_);
+  void leave_place(Records::iterator found) LEAT_REQUIRES(mutex_);
+  void forget_spares_in(std::uint32_t number) LEAT_REQUIRES(mutex_);
   void add_used(HeldSegment& held, std::int64_t bytes);
 
   const Metric bytes_metric_;
@@ -106,7 +116,11 @@ class RecordMap {
 
   mutable Mutex mutex_;
   std::vector<HeldSegmentRef> segments_ LEAT_GUARDED_BY(mutex_);
-  std::unordered_map<RecordKey, Known, RecordKeyHash> records_
+  Records records_ LEAT_GUARDED_BY(mutex_);
+  /// Further places of some of the records, all in segments of other writers:
+  /// one that copies a record on has it in two for a while, and two writers may
+  /// have written the same one.
+  std::unordered_multimap<RecordKey, RecordPlace, RecordKeyHash> spares_
       LEAT_GUARDED_BY(mutex_);
   /// Records of our source that were taken over, and how many were
   /// claimed.

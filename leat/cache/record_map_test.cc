@@ -76,6 +76,67 @@ TEST_F(RecordMapTest, ADropOfAnotherCopyForgetsNothing) {
   EXPECT_FALSE(map_.holds(map_key(1)));
 }
 
+TEST_F(RecordMapTest, AnotherPlaceIsFoundOnceTheSegmentOfTheOneIsForgotten) {
+  for (const bool is_first_forgotten : {true, false}) {
+    const std::uint32_t one = add(/*is_mine=*/false);
+    const std::uint32_t two = add(/*is_mine=*/false);
+    map_.hear(one, put_of(1, 3));
+    map_.hear(two, put_of(1, 8));
+    const std::uint32_t gone = is_first_forgotten ? one : two;
+    const std::uint32_t left = is_first_forgotten ? two : one;
+
+    map_.forget_segment(gone);
+
+    ASSERT_TRUE(map_.holds(map_key(1)));
+    EXPECT_EQ(map_.find(map_key(1))->place.segment, left);
+    EXPECT_EQ(map_.records(), 1u);
+    map_.forget_segment(left);
+    EXPECT_FALSE(map_.holds(map_key(1)));
+  }
+}
+
+TEST_F(RecordMapTest, OfARecordInTwoPlacesOursIsCountedAndTheOtherIsLeft) {
+  const std::uint32_t mine = add(/*is_mine=*/true);
+  const std::uint32_t other = add(/*is_mine=*/false);
+  map_.wrote(mine, put_of(1, 3));
+  map_.hear(other, put_of(1, 8));
+
+  EXPECT_EQ(map_.claim(map_key(1)), true);
+  EXPECT_EQ(map_.take(map_key(1))->place.segment, mine);
+
+  EXPECT_EQ(map_.used_bytes(), 0u);
+  EXPECT_EQ(map_.claim(map_key(1)), false);  // The other writer's.
+  EXPECT_FALSE(map_.take(map_key(1)));
+  EXPECT_EQ(map_.at(other)->alive_bytes, kCost);
+}
+
+TEST_F(RecordMapTest, ABadPlaceGivesWayToAnother) {
+  const std::uint32_t one = add(/*is_mine=*/false);
+  const std::uint32_t two = add(/*is_mine=*/false);
+  map_.hear(one, put_of(1, 3));
+  map_.hear(two, put_of(1, 8));
+
+  map_.give_up(map_key(1), map_.find(map_key(1))->place);
+  ASSERT_TRUE(map_.holds(map_key(1)));
+  map_.give_up(map_key(1), map_.find(map_key(1))->place);
+
+  EXPECT_FALSE(map_.holds(map_key(1)));
+}
+
+TEST_F(RecordMapTest, OfASegmentThatIsTakenOverOnlyWhatIsCountedIsFound) {
+  const std::uint32_t other = add(/*is_mine=*/false);
+  const std::uint32_t left = add(/*is_mine=*/false);
+  map_.hear(left, put_of(1, 3));
+  map_.hear(other, put_of(1, 8));
+  ASSERT_TRUE(map_.is_at(map_key(1), other, put_of(1, 8)));
+
+  map_.count_as_mine(left, /*bytes=*/0, /*of_own_source=*/0);
+  map_.forget_segment(other);
+
+  EXPECT_FALSE(map_.holds(map_key(1)));  // Or its room would be counted twice.
+  EXPECT_EQ(map_.used_bytes(), 0u);
+}
+
 TEST_F(RecordMapTest, OnlyOursAreUsedClaimedAndTaken) {
   const std::uint32_t mine = add(/*is_mine=*/true);
   const std::uint32_t other = add(/*is_mine=*/false);

@@ -209,6 +209,24 @@ TEST_F(SegmentSharingTest, ASegmentUnlinkedByItsWriterIsForgotten) {
   EXPECT_EQ(b->records(), 0u);
 }
 
+TEST_F(SegmentSharingTest, WhatItsWriterCopiesOnIsStillFoundByTheOthers) {
+  const auto a = open();
+  const auto b = open();
+  for (std::uint64_t n = 0; n < 30; ++n) ASSERT_TRUE(insert(*a, n));
+  b->refresh();
+  const std::uint64_t before = a->segments();
+  for (std::uint64_t n = 0; n < 14; ++n) a->drop(key_of(n));
+
+  b->catch_up();  // Sees the copies in the segment that it knows,
+  b->refresh();   // and that the other segment is gone.
+
+  EXPECT_EQ(a->segments(), before);  // One is gone, and one came.
+  for (std::uint64_t n = 14; n < 30; ++n) {
+    EXPECT_TRUE(read(*a, n)) << n;
+    EXPECT_TRUE(read(*b, n)) << n;
+  }
+}
+
 TEST_F(SegmentSharingTest, WhatADeadWriterLeftHalfMadeIsCleaned) {
   const std::string half = folder_ + "/segment-00000000000000aa.new";
   std::filesystem::copy_file("/proc/self/status", half);
