@@ -62,43 +62,87 @@ void TierWriter::run(const std::stop_token& stop) {
   }
 }
 
+// --- carrying out ------------------------------------------------------------
+
 /// False: the queue is empty.
 bool TierWriter::write_next() {
-  std::optional<CacheWrite> write = to_.queue.take();
-  if (!write) return false;
-  write_one(*write);
+  if (!take_next()) return false;
+  carry_out();
   return true;
 }
 
-void TierWriter::write_one(CacheWrite& write) {
-  do_steps(write);
-  if (write.shared) {
-    to_.tiers[*write.shared].tier->set_share(write.share);
-    to_.decisions.forget_allowance(*write.shared);
-    follow_allowance();
-  }
-  if (to_.turns != nullptr) to_.turns->end(write.key);
-  if (write.is_done != nullptr) *write.is_done = true;
-  to_.queue.written(write);
+bool TierWriter::take_next() {
+  std::optional<CacheWrite> write = to_.queue.take();
+  if (!write) return false;
+  tasks_.push_back({.write = *std::move(write), .is_queued = true});
+  return true;
 }
 
-void TierWriter::do_steps(const CacheWrite& write) {
-  for (const TierStep& step : write.steps) {
-    switch (step.what) {
-      case TierStep::What::kPut:
-        put(step, write);
-        break;
-      case TierStep::What::kDrop:
-        drop(step.level, step.key);
-        break;
-      case TierStep::What::kDropCopy:
-        to_.tiers[step.level].tier->drop(step.key);
-        break;
-      case TierStep::What::kMove:
-        move(step, write);
-        break;
-    }
+/// The planned room exists only once all later decisions are carried out. So a
+/// write that finds none waits until the queue is empty, and those that came
+/// after it go first. However many wait, the stack does not grow.
+void TierWriter::carry_out() {
+  while (!tasks_.empty()) {
+    if (tasks_.back().is_waiting && take_next()) continue;
+    Task task = std::move(tasks_.back());
+    tasks_.pop_back();
+    go_on(std::move(task));
   }
+}
+
+void TierWriter::go_on(Task task) {
+  if (!do_steps(task)) {
+    task.is_waiting = true;
+    tasks_.push_back(std::move(task));
+    return follow_allowance(0);  // The room that others leave may have shrunk.
+  }
+  if (const auto level = std::exchange(task.write.shared, std::nullopt)) {
+    to_.tiers[*level].tier->set_share(task.write.share);
+    to_.decisions.forget_allowance(*level);
+    tasks_.push_back(std::move(task));  // It ends once that is followed.
+    return follow_allowance(0);
+  }
+  end(task);
+}
+
+void TierWriter::end(Task& task) {
+  if (task.allowed) {
+    // Writers that wait for the room may take it now.
+    to_.tiers[*task.allowed].tier->refresh();
+    follow_allowance(*task.allowed + 1);
+  }
+  if (!task.is_queued) return;
+  if (to_.turns != nullptr) to_.turns->end(task.write.key);
+  if (task.write.is_done != nullptr) *task.write.is_done = true;
+  to_.queue.written(task.write);
+}
+
+/// False: the next one waits for room.
+bool TierWriter::do_steps(Task& task) {
+  const std::vector<TierStep>& steps = task.write.steps;
+  for (; task.next_step < steps.size(); ++task.next_step) {
+    const bool may_wait = !std::exchange(task.is_waiting, false);
+    if (!do_step(steps[task.next_step], task.write, may_wait)) return false;
+  }
+  return true;
+}
+
+/// False: it finds no room yet. It has then done nothing, and is tried again.
+bool TierWriter::do_step(const TierStep& step, const CacheWrite& write,
+                         bool may_wait) {
+  switch (step.what) {
+    case TierStep::What::kPut:
+      return put(step, write, may_wait);
+    case TierStep::What::kDrop:
+      drop(step.level, step.key);
+      return true;
+    case TierStep::What::kDropCopy:
+      to_.tiers[step.level].tier->drop(step.key);
+      return true;
+    case TierStep::What::kMove:
+      return move(step, write, may_wait);
+  }
+  return true;
 }
 
 void TierWriter::drop(std::size_t level, const RecordKey& key) {
@@ -108,55 +152,49 @@ void TierWriter::drop(std::size_t level, const RecordKey& key) {
 
 /// A record that was pushed down before it was written goes straight to the
 /// lower tier.
-void TierWriter::put(const TierStep& step, const CacheWrite& write) {
+bool TierWriter::put(const TierStep& step, const CacheWrite& write,
+                     bool may_wait) {
   const auto level = to_.decisions.level_from(step.level, write.key);
-  if (level) insert(*level, write.key, write.body, write.now);
+  return !level || insert(*level, write.key, write.body, write.now, may_wait);
 }
 
-void TierWriter::move(const TierStep& step, const CacheWrite& write) {
+bool TierWriter::move(const TierStep& step, const CacheWrite& write,
+                      bool may_wait) {
   const bool is_wanted = to_.decisions.holds(step.to, step.key);
   if (is_wanted && !to_.tiers[step.to].tier->holds(step.key)) {
     Buffer body(step.length_bytes);
-    if (to_.tiers[step.level].tier->read(step.key, body.span())) {
-      insert(step.to, step.key, body.span(), write.now);
-    } else {
+    if (!to_.tiers[step.level].tier->read(step.key, body.span())) {
       to_.decisions.lost(step.to, step.key);
+    } else if (!insert(step.to, step.key, body.span(), write.now, may_wait)) {
+      return false;
     }
   }
   drop(step.level, step.key);
+  return true;
 }
 
-void TierWriter::insert(std::size_t level, const RecordKey& key,
-                        std::span<const std::byte> bytes, AccessTime now) {
+/// False: there is no room, and it may wait for some. Otherwise it is written,
+/// or refused.
+bool TierWriter::insert(std::size_t level, const RecordKey& key,
+                        std::span<const std::byte> bytes, AccessTime now,
+                        bool may_wait) {
   SegmentTier& tier = *to_.tiers[level].tier;
+  const std::uint64_t cost = record_cost(bytes.size());
   // By then each rank has seen nearly all that it may read.
   const AccessTime most =
       kEpochsARank * tier.options().expected_writers * to_.clock.epoch_time();
   const bool wants_strangers = tier.wants_strangers();
   const std::optional<AccessTime> since = to_.clock.since_first_epoch(now);
   const bool may_free_own = since && (!wants_strangers || *since >= most);
-  (void)tier.make_room(record_cost(bytes.size()), may_free_own);
+  (void)tier.make_room(cost, may_free_own);
   const std::uint64_t files = tier.files_made();
-  bool is_held = tier.insert(key, bytes);
-  if (!is_held &&
-      tier.used_bytes() + record_cost(bytes.size()) > tier.allowed_bytes()) {
-    is_held = insert_later(level, key, bytes);
-  }
+  const bool is_held = tier.insert(key, bytes);
   if (to_.turns != nullptr && tier.files_made() != files) to_.turns->announce();
-  if (is_held) return;
+  if (is_held) return true;
+  if (may_wait && tier.used_bytes() + cost > tier.allowed_bytes()) return false;
   if (to_.metrics != nullptr) to_.metrics->add(Metric::kCacheRefusals, 1);
   to_.decisions.lost(level, key);
-}
-
-/// The planned room exists only once all later decisions are carried out, and
-/// the room that others leave may have shrunk.
-bool TierWriter::insert_later(std::size_t level, const RecordKey& key,
-                              std::span<const std::byte> bytes) {
-  follow_allowance();
-  while (write_next()) {
-  }
-  if (!to_.decisions.holds(level, key)) return false;
-  return to_.tiers[level].tier->insert(key, bytes);
+  return true;
 }
 
 // --- what other writers do ---------------------------------------------------
@@ -169,7 +207,8 @@ void TierWriter::see_others() {
   }
   {
     const MutexLock lock(turn_);
-    follow_allowance();
+    follow_allowance(0);
+    carry_out();
   }
   if (to_.board != nullptr) follow_jobs();
 }
@@ -182,7 +221,8 @@ void TierWriter::follow_jobs() {
   {
     const MutexLock lock(turn_);
     to_.board->look();
-    do_steps(to_.decisions.follow_jobs());
+    tasks_.push_back({.write = to_.decisions.follow_jobs()});
+    carry_out();
   }
   const TimePoint end = SteadyClock().now();
   // Not for long after a moment in which we did not run.
@@ -192,14 +232,14 @@ void TierWriter::follow_jobs() {
 
 /// Each writer under a limit holds a part of it, which changes as others come
 /// and go. The policy chooses what to drop above that part; otherwise the next
-/// record would be refused.
-void TierWriter::follow_allowance() {
-  for (std::size_t i = 0; i < to_.tiers.size(); ++i) {
-    SegmentTier& tier = *to_.tiers[i].tier;
-    const auto write = to_.decisions.allow(i, tier.allowed_bytes());
+/// record would be refused. Begins with the first tier whose part has shrunk;
+/// the tiers below follow when that is done.
+void TierWriter::follow_allowance(std::size_t first_level) {
+  for (std::size_t i = first_level; i < to_.tiers.size(); ++i) {
+    auto write = to_.decisions.allow(i, to_.tiers[i].tier->allowed_bytes());
     if (!write || write->steps.empty()) continue;
-    do_steps(*write);
-    tier.refresh();  // Writers that wait for the room may take it now.
+    tasks_.push_back({.write = *std::move(write), .allowed = i});
+    return;
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <thread>
@@ -49,25 +50,42 @@ class TierWriter {
   void write_now(CacheWrite write);
 
  private:
+  /// A write with what is left of it.
+  struct Task {
+    CacheWrite write;
+    bool is_queued = false;  ///< It came from the queue, which hears its end.
+    /// The tier whose allowance it follows.
+    std::optional<std::size_t> allowed = std::nullopt;
+    std::size_t next_step = 0;
+    bool is_waiting = false;  ///< The next step has found no room.
+  };
+
   void run(const std::stop_token& stop);
   bool write_next() LEAT_REQUIRES(turn_);
-  void write_one(CacheWrite& write) LEAT_REQUIRES(turn_);
-  void do_steps(const CacheWrite& write) LEAT_REQUIRES(turn_);
-  void put(const TierStep& step, const CacheWrite& write) LEAT_REQUIRES(turn_);
-  void drop(std::size_t level, const RecordKey& key);
-  void move(const TierStep& step, const CacheWrite& write) LEAT_REQUIRES(turn_);
-  void insert(std::size_t level, const RecordKey& key,
-              std::span<const std::byte> bytes, AccessTime now)
+  bool take_next() LEAT_REQUIRES(turn_);
+  void carry_out() LEAT_REQUIRES(turn_);
+  void go_on(Task task) LEAT_REQUIRES(turn_);
+  void end(Task& task) LEAT_REQUIRES(turn_);
+  bool do_steps(Task& task) LEAT_REQUIRES(turn_);
+  bool do_step(const TierStep& step, const CacheWrite& write, bool may_wait)
       LEAT_REQUIRES(turn_);
-  bool insert_later(std::size_t level, const RecordKey& key,
-                    std::span<const std::byte> bytes) LEAT_REQUIRES(turn_);
+  bool put(const TierStep& step, const CacheWrite& write, bool may_wait)
+      LEAT_REQUIRES(turn_);
+  void drop(std::size_t level, const RecordKey& key);
+  bool move(const TierStep& step, const CacheWrite& write, bool may_wait)
+      LEAT_REQUIRES(turn_);
+  bool insert(std::size_t level, const RecordKey& key,
+              std::span<const std::byte> bytes, AccessTime now, bool may_wait)
+      LEAT_REQUIRES(turn_);
   void see_others();
   void follow_jobs();
-  void follow_allowance() LEAT_REQUIRES(turn_);
+  void follow_allowance(std::size_t first_level) LEAT_REQUIRES(turn_);
 
   const Parts to_;
   const TierWriterOptions options_;
-  Mutex turn_;                ///< Held while the queue is written; taken first.
+  Mutex turn_;  ///< Held while the queue is written; taken first.
+  /// All that is under way, the next one last; empty between two turns.
+  std::vector<Task> tasks_ LEAT_GUARDED_BY(turn_);
   TimePoint follow_after_{};  ///< Used by the thread.
   std::jthread thread_;       // Last: joined before the rest dies.
 };
