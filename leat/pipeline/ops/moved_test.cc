@@ -1,5 +1,6 @@
 #include "leat/pipeline/ops/moved.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -49,6 +50,24 @@ TEST(MovedTest, WhatACropCutOffDoesNotComeBack) {
   expect_box(moved(geometry, Box{20, 20, 40, 40}), {10, 20, 20, 30}, 0.25);
   EXPECT_FALSE(moved(geometry, Point{20, 20}).is_visible);
   EXPECT_TRUE(moved(geometry, Point{30, 20}).is_visible);
+}
+
+TEST(MovedTest, APointIsAPixelSoThatTheFarEdgesAreOutside) {
+  for (const char* flip : {"0", "1"}) {
+    const Geometry whole =
+        plan_of(fmt::format("random_horizontal_flip:{}", flip), {100, 40});
+    EXPECT_TRUE(moved(whole, Point{0, 0}).is_visible);
+    EXPECT_TRUE(moved(whole, Point{99, 39}).is_visible);
+    EXPECT_TRUE(moved(whole, Point{99.5, 39.5}).is_visible);
+    EXPECT_FALSE(moved(whole, Point{100, 39}).is_visible);
+    EXPECT_FALSE(moved(whole, Point{99, 40}).is_visible);
+  }
+  // From 30 to 70, from 10 to 30.
+  const Geometry crop = plan_of("center_crop:20/40", {100, 40});
+  EXPECT_TRUE(moved(crop, Point{30, 10}).is_visible);
+  EXPECT_TRUE(moved(crop, Point{69, 29}).is_visible);
+  EXPECT_FALSE(moved(crop, Point{70, 29}).is_visible);
+  EXPECT_FALSE(moved(crop, Point{69, 30}).is_visible);
 }
 
 TEST(MovedTest, ABoxOutsideHasNoArea) {
