@@ -90,17 +90,12 @@ std::optional<std::int64_t> listed_at(const Dataset& dataset) {
 /// Beyond this many objects their ETags take too long to compare.
 constexpr std::uint64_t kMostVersions = 4'000'000;
 
-/// Identifies the versions that the objects of a bucket had as they were
-/// listed: their ETags, which the catalogue's digest leaves out. None if there
-/// are too many objects, or no ETags that every node would list: those of a
-/// folder are of a node's copy.
-std::optional<std::string> versions(const Dataset& dataset) {
+/// Identifies the versions that the objects had as they were listed: their
+/// ETags, which the catalogue's digest leaves out; of files, their lengths and
+/// times. None if nobody knows them.
+std::optional<std::string> listed_versions(const Dataset& dataset) {
   const Catalogue& catalogue = *dataset.catalogue;
-  if (catalogue.etag_kind() == EtagKind::kNone ||
-      catalogue.etag_kind() == EtagKind::kFile ||
-      catalogue.objects() > kMostVersions) {
-    return std::nullopt;
-  }
+  if (catalogue.etag_kind() == EtagKind::kNone) return std::nullopt;
   const py::gil_scoped_release unlocked;
   Hasher128 hasher;
   for (std::uint64_t i = 0; i < catalogue.objects(); ++i) {
@@ -110,6 +105,17 @@ std::optional<std::string> versions(const Dataset& dataset) {
     hasher.update(as_bytes(object.etag));
   }
   return hasher.digest().hex();
+}
+
+/// Like listed_versions(), if every node would list the same and there are not
+/// too many objects; else None: the times of files are of a node's copy.
+std::optional<std::string> versions(const Dataset& dataset) {
+  const Catalogue& catalogue = *dataset.catalogue;
+  if (catalogue.etag_kind() == EtagKind::kFile ||
+      catalogue.objects() > kMostVersions) {
+    return std::nullopt;
+  }
+  return listed_versions(dataset);
 }
 
 std::optional<Dataset> earlier(const Dataset& now, const std::string& digest) {
@@ -499,6 +505,7 @@ void bind_dataset(py::module_& module) {
           "digest",
           [](const Dataset& d) { return d.catalogue->digest().hex(); })
       .def_property_readonly("versions", &versions)
+      .def_property_readonly("listed_versions", &listed_versions)
       .def("key",
            [](const Dataset& d, std::uint64_t sample) {
              if (sample >= d.catalogue->samples()) {

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 
@@ -323,6 +324,29 @@ def test_a_place_of_other_shards_is_refused(pictures, tmp_path):
     with pytest.raises(leat.InvalidArgument, match="leat pack did not write it"):
         pack(pictures, tmp_path / "mine")
     assert (tmp_path / "mine/000000.tar").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("is_bucket", [False, True])
+def test_a_call_sees_that_objects_were_written_anew(tmp_path, fresh_cache, is_bucket):
+    """The same names and lengths, so that half of the shards would have what was before, and half what is now."""
+    make_pictures(tmp_path / "bucket/in", 12)
+    with leat.testing.Bucket(tmp_path, latency="0ms") as bucket:
+        store = {"endpoint_url": bucket.url, "no_sign_request": True} if is_bucket else {}
+        url = "s3://bucket/in" if is_bucket else tmp_path / "bucket/in"
+
+        def again(url=url) -> dict:
+            (tmp_path / "out/.leat/pack/000001.tar.json").unlink(missing_ok=True)
+            return pack(leat.Dataset(url, storage_options=store, refresh="always"), tmp_path / "out")
+
+        told = again()
+        assert told["shards"] > 1 and again()["there"] == told["shards"] - 1
+        if not is_bucket:  # As on another machine, with the times that the files had.
+            shutil.copytree(tmp_path / "bucket/in", tmp_path / "copy")
+            assert again(tmp_path / "copy")["there"] == told["shards"] - 1
+        path = tmp_path / "bucket/in/ant/00001.png"
+        write(path, path.read_bytes()[::-1])
+        with pytest.raises(leat.InvalidArgument, match="written anew.*other ETags or times"):
+            again()
 
 
 @pytest.mark.parametrize(("make", "format", "options", "says"), [

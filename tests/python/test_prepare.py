@@ -41,8 +41,9 @@ def test_a_flow_does_all_its_steps_and_writes_the_manifest_last(undisturbed, sou
     events = log_of(undisturbed)
 
     before = leat.Dataset(source)
-    assert told["source"] == {"digest": before.digest, "samples": 60, "bytes": before.nbytes}
-    assert index["notes"] == [told["source"]]
+    what = {"digest": before.digest, "samples": 60, "bytes": before.nbytes}
+    assert told["source"] == {**what, "versions": before._native.listed_versions}
+    assert index["notes"] == [what]
     assert sum(note["samples"] for note in verify["notes"]) == 60 and verify["units"] > 5
     assert pack["shards"] == len(pack["sha256"]) > 5 and pack["samples"] == 60
     after = leat.Dataset(undisturbed.parent / "out")
@@ -152,7 +153,8 @@ def test_an_object_that_is_not_as_the_snapshot_says_is_named(tmp_path):
     assert not (state_of(flow) / "manifest.json").exists()
 
 
-def test_data_that_changed_since_is_refused(source, tmp_path):
+@pytest.mark.parametrize("change", [lambda data: b"other", lambda data: data[::-1]], ids=["another length", "the same length"])
+def test_data_that_changed_since_is_refused(source, tmp_path, change):
     make_pictures(tmp_path / "in", 12)
     flow = flow_in(tmp_path, "in", text=FLOW.split("[[step]]\ndo = \"warm\"")[0])
     process = started(flow)
@@ -161,7 +163,8 @@ def test_data_that_changed_since_is_refused(source, tmp_path):
         time.sleep(0.002)
     kill(process, "all")
     (state_of(flow) / "manifest.json").unlink(missing_ok=True)
-    (tmp_path / "in/ant/00000.png").write_bytes(b"other")
+    changed = tmp_path / "in/ant/00000.png"
+    changed.write_bytes(change(changed.read_bytes()))
 
     assert "has changed since this flow began" in refused(flow)
 

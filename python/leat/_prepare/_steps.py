@@ -24,7 +24,7 @@ from leat._formats._table._manifest import is_local, local_folder
 from leat._prepare._flow import Flow
 from leat._prepare._state import State
 from leat._shards import _write
-from leat._shards._plan import FORMATS, MOST_SHARD_BYTES, bytes_of_text, cut, plan_of
+from leat._shards._plan import FORMATS, MOST_SHARD_BYTES, bytes_of_text, cut, plan_of, versions_of
 from leat._shards._row import Field, bytes_of, rows_of
 from leat._storage import checked_storage, native_storage
 from leat.errors import Corrupt, Error, InvalidArgument, Unavailable
@@ -50,10 +50,14 @@ class Step(ABC):
             leat.InvalidArgument: it has changed since the flow began.
         """
         dataset = self.flow.dataset()
+        versions = versions_of(dataset)
         told = self.state.note("source")
         if told is None:
-            self.state.write("source", {"digest": dataset.digest, "samples": len(dataset), "bytes": dataset.nbytes})
-        elif told.get("digest") != dataset.digest:
+            noted = {"digest": dataset.digest, "samples": len(dataset), "bytes": dataset.nbytes}
+            self.state.write("source", noted if versions is None else {**noted, "versions": versions})
+            return dataset
+        of_versions = {versions, told.get("versions")} - {None}  # A listing without ETags says nothing of them.
+        if told.get("digest") != dataset.digest or len(of_versions) > 1:
             raise InvalidArgument(
                 f"{dataset.url} has changed since this flow began: give a new state = and new places to write to, or "
                 "[source] as_of = a snapshot (leat index --snapshot)"

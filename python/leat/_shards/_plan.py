@@ -37,6 +37,8 @@ class Plan:
     """The samples of each shard: from the first up to the second."""
     resizer: Resizer | None
     digest: str
+    versions: str | None = None
+    """Identifies the versions of the source's objects; None: nobody knows them."""
 
 
 def plan_of(
@@ -61,7 +63,18 @@ def plan_of(
         "fields": [[field.name, field.kind, field.ending] for field in chosen], "version": __version__,
     }  # fmt: skip
     digest = hashlib.sha256(json.dumps(said).encode()).hexdigest()
-    return Plan(dataset, format, chosen, ranges, resizer, digest)
+    return Plan(dataset, format, chosen, ranges, resizer, digest, versions_of(dataset))
+
+
+def versions_of(dataset: Dataset) -> str | None:
+    """Identifies the versions of the objects, as every call lists them; None: nobody knows them.
+
+    Digests say only that names and lengths are equal. Replicas of a web server have ETags of their own.
+    """
+    native = dataset._native
+    if any(place.startswith(("http://", "https://")) for place in native.places):
+        return None
+    return native.listed_versions
 
 
 def cut(sizes: np.ndarray, shard_bytes: int) -> list[tuple[int, int]]:

@@ -1,6 +1,7 @@
 """Writes shards by a plan. Each is whole or not there, and the index comes last.
 
-Beside the shards, DEST has hidden objects: `.leat/pack/plan`, whose content is the plan's digest, and
+Beside the shards, DEST has hidden objects: `.leat/pack/plan`, whose content is the plan's digest and, in a
+second line, the versions of the source's objects if anybody knows them; and
 `.leat/pack/NAME.json` for each shard that was written. So a call that was killed loses at most the
 shards that it was writing, and a call with another plan is refused.
 """
@@ -90,16 +91,21 @@ def begin(plan: Plan, place: Any) -> None:
     # Another call may write its plan, and shards of it, meanwhile.
     strange = [name for name in (form.name_of(0), "index.json") if place.size(name) is not None]
     if place.size(f"{_FOLDER}/plan") is not None:
-        before = place.read(f"{_FOLDER}/plan", _MOST_NOTE_BYTES).decode(errors="replace").strip()
-        if before != plan.digest:
+        before = place.read(f"{_FOLDER}/plan", _MOST_NOTE_BYTES).decode(errors="replace").split()
+        if before[:1] != [plan.digest]:
             raise InvalidArgument(
                 f"{place.url_of('')} has shards of other data, or of other options: give an empty place, or the call that "
                 "wrote them"
             )
+        if plan.versions is not None and before[1:] not in ([], [plan.versions]):
+            raise InvalidArgument(
+                f"{place.url_of('')} has shards of {plan.dataset.url} as it was before some of its objects were written "
+                "anew (they have other ETags or times, and the same lengths): give an empty place"
+            )
         return
     if strange:
         raise InvalidArgument(f"{place.url_of(strange[0])} is there, and leat pack did not write it: give an empty place")
-    place.write(f"{_FOLDER}/plan", plan.digest.encode())
+    place.write(f"{_FOLDER}/plan", "\n".join(filter(None, [plan.digest, plan.versions])).encode())
 
 
 def notes_of(dest: str) -> str:
