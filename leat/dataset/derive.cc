@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/base/errors.h"
 #include "leat/base/hash.h"
 #include "leat/dataset/catalogue_writer.h"
 
@@ -87,21 +88,53 @@ CatalogueWriter writer_like(const Catalogue& from, const ChecksumOf& checksum) {
   return writer;
 }
 
+/// Those that the catalogue has; empty if it keeps none.
+ChecksumOf checksums_of(const Catalogue& from) {
+  if (!from.has_checksums()) return {};
+  return [&from](std::size_t field, SampleId sample) {
+    return from.checksum(field, sample).value_or(0);
+  };
+}
+
 }  // namespace
 
 Result<Buffer> select_samples(const Catalogue& from,
                               std::span<const SampleId> samples) {
-  ChecksumOf checksum;
-  if (from.has_checksums()) {
-    checksum = [&](std::size_t field, SampleId sample) {
-      return from.checksum(field, sample).value_or(0);
-    };
-  }
+  ChecksumOf checksum = checksums_of(from);
   CatalogueWriter writer = writer_like(from, checksum);
   Copier copier(from, writer, std::move(checksum));
   for (const SampleId sample : samples) {
     LEAT_CHECK(sample.value < from.samples());
     copier.copy(sample);
+  }
+  return std::move(writer).finish();
+}
+
+Result<Buffer> with_classes(const Catalogue& from,
+                            const std::vector<std::string>& classes) {
+  const auto& fields = from.fields();
+  const auto label = static_cast<std::size_t>(
+      std::ranges::find(fields, FieldSpec{"label", FieldKind::kInt64}) -
+      fields.begin());
+  ChecksumOf checksum = checksums_of(from);
+  CatalogueWriter writer = writer_like(from, checksum);
+  writer.set_classes(classes);
+  Copier copier(from, writer, std::move(checksum));
+  for (SampleId sample; sample.value < from.samples(); ++sample.value) {
+    copier.copy(sample);
+    if (label == fields.size()) continue;
+    const std::int64_t old = from.int64(label, sample);
+    if (old < 0 || old >= std::ssize(from.classes())) {
+      return invalid("'{}' has the label {}, which is no class's",
+                     from.key(sample), old);
+    }
+    const std::string& name = from.classes()[static_cast<std::size_t>(old)];
+    const auto found = std::ranges::find(classes, name);
+    if (found == classes.end()) {
+      return invalid("'{}' is of the class '{}', which is not one of the {}",
+                     from.key(sample), name, classes.size());
+    }
+    writer.set_int64(label, found - classes.begin());
   }
   return std::move(writer).finish();
 }

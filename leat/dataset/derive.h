@@ -22,6 +22,16 @@ namespace leat {
 Result<Buffer> select_samples(const Catalogue& from,
                               std::span<const SampleId> samples);
 
+/// The same samples, with labels that count through `classes`: each keeps the
+/// name of its class. Objects that hold no sample are left out. Takes
+/// O(samples).
+///
+/// Errors:
+///   kInvalidArgument  the class of a sample is not in `classes`, or has no
+///   name
+Result<Buffer> with_classes(const Catalogue& from,
+                            const std::vector<std::string>& classes);
+
 /// The CRC32C of a byte field's value; 0: none is kept.
 using ChecksumOf = std::function<std::uint32_t(std::size_t, SampleId)>;
 

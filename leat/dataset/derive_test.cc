@@ -75,6 +75,46 @@ TEST(DeriveTest, SelectionKeepsAllThatASampleHas) {
   EXPECT_EQ(some->string(4, {0}), "picture 4");
 }
 
+/// Samples "0", "1", … with these labels.
+CatalogueRef labelled(const std::vector<std::string>& classes,
+                      const std::vector<std::int64_t>& labels) {
+  CatalogueWriter writer(Layout::kObjects, EtagKind::kNone);
+  writer.set_classes(classes);
+  const std::size_t data = writer.add_field({"data", FieldKind::kBytes});
+  const std::size_t label = writer.add_field({"label", FieldKind::kInt64});
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const std::string key = std::to_string(i);
+    const ObjectIndex object =
+        writer.add_object({.key = key, .etag = "", .size_bytes = 10});
+    writer.add_sample(key);
+    writer.set_range(data, {object, 0, 10});
+    writer.set_int64(label, labels[i]);
+  }
+  return open_ref(*std::move(writer).finish());
+}
+
+TEST(DeriveTest, LabelsKeepTheNamesOfTheirClasses) {
+  const CatalogueRef before = labelled({"bee", "cat"}, {1, 0, 1});
+  const CatalogueRef now = labelled({"ant", "bee", "cat", "dog"}, {2, 1, 2});
+
+  const CatalogueRef made = open_ref(*with_classes(*now, {"bee", "cat"}));
+
+  EXPECT_EQ(made->classes(), before->classes());
+  EXPECT_EQ(made->int64(1, {0}), 1);
+  EXPECT_EQ(made->int64(1, {1}), 0);
+  EXPECT_EQ(made->digest(), before->digest());
+}
+
+TEST(DeriveTest, LabelsOfOtherClassesAreRefused) {
+  const CatalogueRef all = labelled({"ant", "bee"}, {0, 1});
+  const CatalogueRef none = labelled({"ant", "bee"}, {-1});
+
+  EXPECT_THAT(with_classes(*all, {"ant"}).error().message(),
+              HasSubstr("'1' is of the class 'bee'"));
+  EXPECT_THAT(with_classes(*none, {"ant", "bee"}).error().message(),
+              HasSubstr("'0' has the label -1"));
+}
+
 TEST(DeriveTest, SelectionLeavesOutObjectsThatNobodyNeeds) {
   const CatalogueRef some =
       open_ref(*select_samples(*pictures(6), std::array<SampleId, 1>{{{2}}}));

@@ -233,6 +233,14 @@ Result<Dataset> select_samples(const Dataset& from,
   return selected;
 }
 
+Result<Dataset> with_classes(const Dataset& from,
+                             const std::vector<std::string>& classes) {
+  Dataset made = from;
+  made.kept_as.clear();
+  LEAT_TRY(made.catalogue, shared(with_classes(*from.catalogue, classes)));
+  return made;
+}
+
 Result<Dataset> join_datasets(std::span<const Dataset> datasets,
                               std::string_view part_field) {
   if (datasets.empty()) {

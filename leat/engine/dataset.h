@@ -120,6 +120,10 @@ Result<Dataset> open_tokens(std::string_view url, const StoreOptions& store,
 Result<Dataset> select_samples(const Dataset& from,
                                std::span<const SampleId> samples);
 
+/// As with_classes() of a catalogue.
+Result<Dataset> with_classes(const Dataset& from,
+                             const std::vector<std::string>& classes);
+
 /// The samples of all the datasets, one dataset after the other; with
 /// `part_field`, as join_catalogues().
 ///

@@ -522,6 +522,12 @@ void bind_dataset(py::module_& module) {
       .def("column", &column, py::arg("name"))
       .def("shares", &shares, py::arg("seed"), py::arg("ends"), py::arg("by"))
       .def("select", &select, py::arg("samples"))
+      .def(
+          "with_classes",
+          [](const Dataset& dataset, const Names& classes) {
+            return without_gil([&] { return with_classes(dataset, classes); });
+          },
+          py::arg("classes"))
       .def_static("tokens", &open_windows, py::arg("sources"), py::arg("store"),
                   py::arg("dtype"), py::arg("seq_len"), py::arg("stride"),
                   py::arg("refresh"), py::arg("chosen"), py::arg("eos"))

@@ -17,7 +17,7 @@ from collections import deque
 import pytest
 
 import leat
-from leat._prepare import _claims, _flow, _page, _rounds
+from leat._prepare import _claims, _flow, _page, _rounds, _steps
 from leat._prepare._claims import Claims
 from leat._prepare._state import State
 from leat.testing import find_binary
@@ -376,6 +376,33 @@ def test_a_new_class_does_not_renumber_labels_of_earlier_rounds(tmp_path):
     write(tmp_path / "in/aardvark/0.png", b"\x89PNG first in the alphabet")
     _, err = call.communicate(timeout=60)
     assert call.returncode == 2 and "labels of earlier rounds would mean" in err
+
+
+@pytest.mark.parametrize("is_begun", [False, True])
+@pytest.mark.parametrize("name", ["aardvark", "zebra"])
+def test_a_class_that_comes_during_a_round_is_nothing_to_it(tmp_path, name, is_begun):
+    make_pictures(tmp_path / "in", 12)
+    flow = flow_in(tmp_path, "in", text=SHORT)
+    rounds = _rounds.Rounds(_flow.read(str(flow)))
+    before = leat.Dataset(tmp_path / "in")
+    assert rounds.add(before, _rounds.rows_of(before))
+    [of_round] = rounds.read()
+    if is_begun:
+        assert len(_steps.step_of(of_round, State(of_round), 0).dataset) == 12
+    write(tmp_path / f"in/{name}/0.png", b"\x89PNG of another class")
+
+    call = started(flow, "--watch", "0.2")
+    assert call.stdout is not None and call.stdout.readline().startswith("round 1: 12 new samples")
+    after = leat.Dataset(tmp_path / "out/round-000001")
+    assert [(s["png"], s["cls"]) for s in after] == [(s["data"], b"%d" % s["label"]) for s in before]
+    if name == "aardvark":
+        _, err = call.communicate(timeout=60)
+        assert call.returncode == 2 and "labels of earlier rounds would mean" in err
+    else:
+        assert call.stdout.readline().startswith("round 2: 1 new samples")
+        assert [s["cls"] for s in leat.Dataset(tmp_path / "out/round-000002")] == [b"%d" % len(before.classes)]
+        call.terminate()
+        ended(call)
 
 
 def test_a_watch_refuses_samples_of_one_key(tmp_path):

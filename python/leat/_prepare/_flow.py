@@ -8,7 +8,7 @@ import importlib
 import json
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,8 @@ class Flow:
     """The place of its notes: a folder or a prefix."""
     chosen: str = ""
     """The URL of the list of samples that a round of a watch is about; empty: all of them."""
+    classes: Sequence[str] = ()
+    """The classes that the labels of a round count through, whichever there are by now."""
 
     @property
     def digest(self) -> str:
@@ -58,7 +60,7 @@ class Flow:
             return dataset
         from leat._prepare._rounds import chosen_of
 
-        return chosen_of(dataset, self.chosen, self.store)
+        return chosen_of(dataset, self.chosen, self.store, self.classes)
 
     def listed(self) -> Any:
         """The source, all of it."""

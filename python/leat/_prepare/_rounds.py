@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from leat import _native
+from leat._dataset import Dataset
 from leat._diff import told_of
 from leat._prepare._flow import Flow
 from leat._prepare._state import ALL, State
@@ -51,8 +52,10 @@ def _object_of(dataset: Any, number: int) -> str:
     return next((found[0] for found in ranges if found is not None), "no object")
 
 
-def chosen_of(dataset: Any, url: str, store: Mapping[str, Any]) -> Any:
-    """The samples of a dataset that a list names.
+def chosen_of(dataset: Any, url: str, store: Mapping[str, Any], classes: Sequence[str] = ()) -> Any:
+    """The samples of a dataset that a list names, with labels that count through `classes` if there are any.
+
+    So what a round is does not depend on classes that others have by now.
 
     Raises:
         leat.InvalidArgument: one is not there, or not as it was.
@@ -69,7 +72,7 @@ def chosen_of(dataset: Any, url: str, store: Mapping[str, Any]) -> Any:
         if found.get(key) != row:
             how = "is gone" if key not in found else "was changed"
             raise InvalidArgument(f"{dataset.url}: {key} {how} before its round was done; put it back as it was")
-    return chosen
+    return Dataset._of(chosen._native.with_classes(list(classes)), chosen._dtypes) if classes else chosen
 
 
 class Rounds:
@@ -94,7 +97,7 @@ class Rounds:
             self.count += 1
             self.rows.update(listed["rows"])
             self._last = told
-            yield self._flow_of(self.count, str(told["digest"]))
+            yield self._flow_of(self.count, str(told["digest"]), told["classes"])
 
     def add(self, dataset: Any, rows: Rows) -> bool:
         """Makes a round of new samples; false: another call has made one meanwhile.
@@ -115,15 +118,16 @@ class Rounds:
         told = {"digest": digest, "samples": len(rows), "classes": classes, "fields": fields}
         return self._state.create(f"rounds/{self.count + 1:06d}", told)
 
-    def _flow_of(self, number: int, digest: str) -> Flow:
+    def _flow_of(self, number: int, digest: str, classes: Sequence[str]) -> Flow:
         """The round's flow, whose shards and notes have a place of their own."""
         name = f"{number:06d}"
         steps = [{**step, "dest": f"{step['dest'].rstrip('/')}/round-{name}"} if step["do"] == "pack" else step
                  for step in self._flow.steps]  # fmt: skip
         state = self._flow.state.rstrip("/")
         return dataclasses.replace(
-            self._flow, steps=tuple(steps), state=f"{state}/rounds/{name}", chosen=f"{state}/rounds/{digest}{ALL}.json"
-        )
+            self._flow, steps=tuple(steps), state=f"{state}/rounds/{name}",
+            chosen=f"{state}/rounds/{digest}{ALL}.json", classes=list(classes),
+        )  # fmt: skip
 
 
 def _fields_of(dataset: Any, rows: Rows) -> dict[str, str]:
