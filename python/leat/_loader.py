@@ -283,8 +283,9 @@ class Loader(metaclass=_Told):
         if arrangement is None or not (arrangement.has_rows or arrangement.follows_steps):
             return mine
         size = state.get("global_batch_size") if isinstance(state, dict) else None
-        is_one = self._opened.options["batch_size"] and isinstance(size, int) and size > 0
-        return size if is_one else mine
+        if isinstance(size, int) and size > 0 and self._opened.options["batch_size"]:
+            return size
+        return mine
 
     def to_tf(self) -> Any:
         """The loader as a tf.data.Dataset, for Keras too: each iteration is the next epoch."""
