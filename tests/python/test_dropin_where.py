@@ -85,7 +85,7 @@ def test_torchs_own_loader_in_processes_has_torchs_info():
 @pytest.mark.parametrize("gain", [0.0, 1000.0])
 def test_auto_tries_processes_after_an_epoch_of_turns_and_keeps_the_quicker(monkeypatch, caplog, gain):
     monkeypatch.setattr(_where, "_KEPT_GAIN", gain)  # However busy this machine is.
-    monkeypatch.setattr(_where, "_ONE_CORE", (0.2, 1.4))
+    monkeypatch.setattr(_where, "_ONE_CORE", (0.0, 10.0))
     caplog.set_level(logging.INFO, "leat")
     loader = make(workers="auto")
     where = []
