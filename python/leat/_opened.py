@@ -149,14 +149,14 @@ class Opened:
 
     def _take_over_what_nobody_gave(self, mix: Mix, state: dict[str, Any]) -> None:
         """Takes the window of the state, and the size of its steps where the mix depends on it."""
-        mine, options = self.state(), self.options
+        mine, options, before = self.state(), self.options, dict(self.options)
         window, size = state["shuffle_window"], state["global_batch_size"]
         in_blocks = mine["source_shuffle"] == state.get("source_shuffle") == "block"
         if in_blocks and options["shuffle_window"] is None and window != mine["shuffle_window"]:
             options["shuffle_window"] = window
         if mix.is_by_steps and self._is_batch_of_rank and size != mine["global_batch_size"]:
             options.update(batch_size=0, global_batch_size=size)
-        if options["shuffle_window"] != mine["shuffle_window"] or size != mine["global_batch_size"]:
+        if options != before:
             self._reopen(mix)
 
     def fit_to_catalogue(self, state: Any) -> Any:
