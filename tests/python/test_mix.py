@@ -387,8 +387,9 @@ def test_a_mix_of_shards_with_one_source_more_takes_over_the_window(shards):
     with make("large", "small", "again") as loader:  # A state of the wider mix is one as any other.
         loader.load_state_dict(later)
         assert loader.state_dict() == later
+    with make("large", "small") as loader:
         engine = loader._native
-        loader.load_state_dict(later)
+        loader.load_state_dict(state)
         assert loader._native is engine, "opened again, though nothing differs"
     with make("large", "small", "again", seed=1) as loader:
         mine = loader.state_dict()
