@@ -393,6 +393,44 @@ def test_each_epoch_has_draws_of_its_own_and_goes_on_with_them(persistent):
     assert told(again) == rest
 
 
+@pytest.mark.parametrize("context", [None, "fork"])
+@pytest.mark.parametrize("sampler", ["shuffle", "generator", "own generator", "eager", "stateful"])
+def test_a_state_between_epochs_of_workers_that_stay_goes_on(sampler, context):
+    def make(workers=2, persistent=True):
+        return DataLoader(Slow(SIZE, 0), batch_size=4, num_workers=workers, persistent_workers=persistent,
+                          multiprocessing_context=context if workers else None, **SAMPLERS[sampler]())  # fmt: skip
+
+    torch.manual_seed(1)
+    loader = make()
+    list(loader), list(loader)
+    state, of_torch = through_json(loader.state_dict()), torch.get_rng_state()
+    third, fourth = indices(loader), indices(loader)
+
+    for again in (make(), make(persistent=False), make(workers=0, persistent=False)):
+        torch.set_rng_state(of_torch)
+        again.load_state_dict(state)
+        assert indices(again) == third
+    torch.set_rng_state(of_torch)
+    again = make()
+    again.load_state_dict(state)
+    assert (indices(again), indices(again)) == (third, fourth)
+
+
+@pytest.mark.parametrize("method", ["threads", "processes"])
+def test_items_of_workers_that_stay_draw_after_a_resume_between_epochs_what_they_would_have_drawn(method):
+    def make():
+        return DataLoader(Telling(), batch_size=4, num_workers=2, persistent_workers=True, workers=method)
+
+    loader = make()
+    list(loader), list(loader)
+    state = through_json(loader.state_dict())
+    third, fourth = [batch[3] for batch in told(loader)], [batch[3] for batch in told(loader)]
+
+    again = make()
+    again.load_state_dict(state)
+    assert ([batch[3] for batch in told(again)], [batch[3] for batch in told(again)]) == (third, fourth)
+
+
 def test_a_state_from_before_epochs_were_counted_goes_on():
     loader = DataLoader(Slow(20, 0), batch_size=4, num_workers=2)
     batches = iter(loader)

@@ -95,16 +95,18 @@ def between_epochs(loader: Any) -> dict[str, Any]:
     """As `Position.to_dict` when no epoch is running: the next one starts anew.
 
     torch's global generator is the caller's to save; those given to the loader or
-    its samplers are ours.
+    its samplers are ours. Workers that live on keep their seed, and no other is
+    drawn for the next epoch.
     """
     generators = generators_of(loader)
     del generators["torch"]
     sampler = stateful_sampler(loader)
+    lives_on = loader.persistent_workers and loader._iterator is not None and loader._position is not None
     return {
         "delivered": None,
         "beyond": [],
-        "base_seed": None,
-        "iterated": 0,
+        "base_seed": loader._position.base_seed if lives_on else None,
+        "iterated": loader._position.iterated + 1 if lives_on else 0,
         "generators": states_of(generators),
         "seed_follows": False,
         "sampler": None if sampler is None else sampler.state_dict(),

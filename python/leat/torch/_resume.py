@@ -37,6 +37,7 @@ class Resumable:
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         def ask_sampler() -> None:
+            self._undo_draws()
             if self._behind is None:
                 self._position.begin(self._generators, seed_follows=False)
             super(Resumable, self)._reset(loader, first_iter)  # type: ignore[misc]
@@ -55,11 +56,14 @@ class Resumable:
         self._generators = positions.generators_of(loader)
         self._stateful_sampler = positions.stateful_sampler(loader)
         self._drawn_batches = 0
+        self._lives_on: dict[str, Any] | None = None
+        self._before: dict[str, str] = {}
         resumed = loader._take_loaded_state()
         if resumed is not None and resumed["delivered"] is None:  # Between two epochs.
-            positions.set_states(self._generators, resumed["generators"])
-            if self._stateful_sampler is not None:
-                self._stateful_sampler.load_state_dict(resumed["sampler"])
+            self._load(resumed)
+            if resumed["base_seed"] is not None:
+                self._lives_on, self._before = resumed, positions.states_of(self._generators)
+                self._iterated = resumed["iterated"] - 1
             resumed = None
         self._iterated = self._iterated + 1 if resumed is None else resumed["iterated"]
         self._behind = resumed  # The batches that are still to be made up for.
@@ -67,17 +71,34 @@ class Resumable:
         with contextlib.nullcontext() if resumed is None else positions.kept_global_generator():
             start()
             self._catch_up()
+        if self._undo_draws():
+            self._sampler_iter = iter(self._index_sampler)
         self._position.base_seed = self._base_seed
         self._position.iterated = self._iterated
+
+    def _load(self, state: dict[str, Any]) -> None:
+        """Puts the generators and the sampler back to where they were."""
+        positions.set_states(self._generators, state["generators"])
+        if self._stateful_sampler is not None:
+            self._stateful_sampler.load_state_dict(state["sampler"])
+
+    def _undo_draws(self) -> bool:
+        """Before the sampler is asked, takes the seed of workers that lived on when the state was
+        saved, and undoes what starting has drawn for another one. False if there is none.
+        """
+        state, self._lives_on = self._lives_on, None
+        if state is None:
+            return False
+        self._load({**state, "generators": self._before})
+        self._base_seed = state["base_seed"]
+        return True
 
     def _catch_up(self) -> None:
         """Draws again what was delivered, and one more: the generators have drawn then."""
         resumed, self._behind = self._behind, None
         if resumed is None:
             return
-        positions.set_states(self._generators, resumed["generators"])
-        if self._stateful_sampler is not None:
-            self._stateful_sampler.load_state_dict(resumed["sampler"])
+        self._load(resumed)
         if self._dataset_kind != torchs._DatasetKind.Iterable:
             self._skip_indices(resumed)
         self._base_seed = resumed["base_seed"]
