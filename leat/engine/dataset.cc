@@ -241,6 +241,28 @@ Result<Dataset> with_classes(const Dataset& from,
   return made;
 }
 
+namespace {
+
+/// A catalogue keeps ETags of one kind.
+void say_lost_etags(std::span<const Dataset> datasets,
+                    const Catalogue& joined) {
+  const auto keeps = [](const Dataset& dataset) {
+    return dataset.catalogue->etag_kind() != EtagKind::kNone;
+  };
+  const auto keeper = std::ranges::find_if(datasets, keeps);
+  if (joined.etag_kind() != EtagKind::kNone || keeper == datasets.end()) return;
+  const auto other = std::ranges::find_if(datasets, [&](const Dataset& one) {
+    return one.catalogue->etag_kind() != keeper->catalogue->etag_kind();
+  });
+  log_warning(fmt::format(
+      "{} and {} are joined, whose versions (ETags) are of different kinds, so "
+      "none is checked: an object that is replaced while it is read is not "
+      "noticed. Join places of one kind, such as buckets with buckets",
+      keeper->url, other->url));
+}
+
+}  // namespace
+
 Result<Dataset> join_datasets(std::span<const Dataset> datasets,
                               std::string_view part_field) {
   if (datasets.empty()) {
@@ -268,6 +290,7 @@ Result<Dataset> join_datasets(std::span<const Dataset> datasets,
   }
   LEAT_TRY(Catalogue catalogue,
            join_catalogues(catalogues, places, part_field));
+  say_lost_etags(datasets, catalogue);
   joined.catalogue = std::make_shared<const Catalogue>(std::move(catalogue));
   return joined;
 }

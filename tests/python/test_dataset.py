@@ -234,6 +234,20 @@ def test_concat_merges_classes_by_name(tmp_path, caplog):
     assert "labels are renumbered through the 3 names" in caplog.text
 
 
+def test_concat_of_a_bucket_and_a_folder_says_that_no_version_is_checked(serve, tmp_path, caplog):
+    for name in ("one", "two"):
+        make_pictures(tmp_path / name, 3)
+    bucket = serve(tmp_path / "one")
+    one, two = leat.Dataset(bucket.url, **bucket.options), leat.Dataset(tmp_path / "two")
+
+    leat.Dataset.concat([one, one]), leat.Dataset.concat([two, two])
+    assert "versions" not in caplog.text
+
+    both = leat.Dataset.concat([one, two])
+    assert len(read_keys(both)) == 6
+    assert [record.levelname for record in caplog.records if "none is checked" in record.message] == ["WARNING"]
+
+
 def test_concat_takes_what_is_joined_already(dataset, tmp_path):
     make_pictures(tmp_path / "more", 3)
     more = leat.Dataset(tmp_path / "more")
