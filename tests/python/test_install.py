@@ -93,7 +93,7 @@ def test_pip_installs_into_an_environment_of_its_own(page):
 
 @pytest.fixture(scope="module")
 def for_pip(tmp_path_factory) -> pathlib.Path:
-    """As pyproject.toml configures it."""
+    """As pyproject.toml configures it, but each source is compiled by itself, so that ninja names it."""
     build = tmp_path_factory.mktemp("pip")
     done = configure(build, "-DCMAKE_BUILD_TYPE=Release", "-DLEAT_BUILD_PYTHON=ON", "-DLEAT_BUILD_TOOLS=ON", "-DLEAT_BUILD_TESTS=OFF")
     assert done.returncode == 0, done.stderr
