@@ -152,9 +152,14 @@ Result<void> run_warm(const WarmFlags& flags, CommandContext& context) {
   context.out << fmt::format("{} samples: {} reads are in {}", all, pass.kept(),
                              flags.cache_disk);
   if (not_kept != 0) {
+    // What has no version is not even tried.
+    const bool is_tried = pass.kept() != 0 || pass.refused != 0;
     context.out << fmt::format(
-        ", {} are not: raise --cache-disk-limit, or look at the disk",
-        not_kept);
+        ", {} are not: {}", not_kept,
+        is_tried ? "raise --cache-disk-limit, or look at the disk"
+                 : "the store names no versions (ETags) of its objects, and a "
+                   "folder keeps no bytes that it could not tell from newer "
+                   "ones");
   }
   context.out << '\n';
   return {};

@@ -138,3 +138,12 @@ def test_named_files_on_such_a_server_are_asked_for_and_read(tmp_path, fresh_cac
         assert time.monotonic() - began < _Keeping.timeout
     # The other stores know it from the first.
     assert sum("leaves new connections waiting" in line for line in caplog.messages) == 1
+
+
+def test_warm_says_that_a_folder_keeps_nothing_without_versions(published, tmp_path):
+    with serving(_OneThread(published)) as server:
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        done = subprocess.run(["leat", "warm", url, "--cache-disk", str(tmp_path / "cache")], capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stderr
+    assert f"0 reads are in {tmp_path / 'cache'}, {COUNT} are not: the store names no versions (ETags)" in done.stdout
