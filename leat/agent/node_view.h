@@ -72,8 +72,9 @@ struct NodeView {
   double time_seconds = 0;  ///< Unix time.
   std::string objective;    ///< "throughput" or "fairness"
   double cores = 0;
-  double cores_busy = 0;          ///< By everything on the node.
-  double cores_busy_outside = 0;  ///< By processes without Leat.
+  double cores_busy = 0;  ///< By everything on the node.
+  /// By processes without Leat, and not started by a job.
+  double cores_busy_outside = 0;
   std::uint64_t memory_bytes = 0;
   std::uint64_t in_flight = 0;  ///< Requests that all jobs together may have.
   std::vector<LinkView> links = {};
