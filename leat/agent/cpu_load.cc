@@ -136,11 +136,13 @@ CpuLoad CpuLoadMeter::measure(const std::vector<std::int32_t>& ours,
 
 NodeResources with_cores(NodeResources node, double allowed,
                          const CpuLoad& load) {
+  node.threads = std::floor(std::min(node.threads, allowed));
   if (load.cores > 0) {
-    allowed = std::min(allowed, load.cores - load.busy_outside);
+    // The others' load is measured: what they leave is known to half a core.
+    const double left = std::floor(load.cores - load.busy_outside + 0.5);
+    node.threads = std::min(node.threads, left);
   }
-  node.threads =
-      std::max(1.0, std::floor(std::min(node.threads, allowed) + 0.5));
+  node.threads = std::max(1.0, node.threads);
   return node;
 }
 

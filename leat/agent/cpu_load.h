@@ -50,9 +50,9 @@ class CpuLoadMeter {
   std::map<std::int32_t, double> ours_;
 };
 
-/// `node` with no more threads than limits allow and than the machine has cores
-/// that other programs leave free; at least one. Programs on cores that the
-/// limits deny us do not count.
+/// `node` with no more threads than limits allow, rounded down, and than the
+/// machine has cores that other programs leave free, rounded to the nearest; at
+/// least one. Programs on cores that the limits deny us do not count.
 NodeResources with_cores(NodeResources node, double allowed,
                          const CpuLoad& load);
 

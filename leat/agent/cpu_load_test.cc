@@ -126,7 +126,11 @@ TEST(NodeCoresTest, OthersTakeOnlyWhatLimitsDoNotKeepFromUs) {
   EXPECT_EQ(threads(kUnbounded, 4, 64, 20), 4) << "a container of 4";
   EXPECT_EQ(threads(8, 64, 64, 20), 8) << "asked for 8";
   EXPECT_EQ(threads(8, 64, 64, 60.6), 3);
-  EXPECT_EQ(threads(kUnbounded, 1.5, 64, 0), 2);
+  EXPECT_EQ(threads(kUnbounded, 1.5, 64, 0), 1) << "2 would be throttled";
+  EXPECT_EQ(threads(kUnbounded, 3.9, 64, 0), 3);
+  EXPECT_EQ(threads(2.7, 64, 64, 0), 2);
+  EXPECT_EQ(threads(kUnbounded, 0.5, 64, 0), 1) << "there is no less";
+  EXPECT_EQ(threads(kUnbounded, 64, 64, 0.4), 64) << "noise takes no core";
   EXPECT_EQ(threads(kUnbounded, 2, 2, 7), 1) << "more than there are";
   EXPECT_EQ(threads(kUnbounded, 2, 0, 0), 2) << "no /proc";
 }
