@@ -226,22 +226,30 @@ std::unique_ptr<AgentLink> open_agent_link(AgentLinkOptions options) {
   return std::make_unique<PollingLink>(std::move(options));
 }
 
-std::string job_key(const Env& env, const std::string& dataset) {
+std::string job_key(const Env& env, const JobLoader& loader) {
+  std::string key;
   for (const char* name : {"TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"}) {
     // torchrun says "none" unless it was given an id.
     const auto id = value_of(env, name);
-    if (id && *id != "none") return fmt::format("{} {} {}", name, *id, dataset);
+    if (!key.empty() || !id || *id == "none") continue;
+    key = fmt::format("{} {} ", name, *id);
   }
-  // Only one job on a node can rendezvous at such a place.
-  const auto world = value_of(env, "WORLD_SIZE");
-  const auto port = value_of(env, "MASTER_PORT");
-  if (world && *world != "1" && port) {
-    return fmt::format("{}:{} of {} {}",
-                       value_of(env, "MASTER_ADDR").value_or(""), *port, *world,
-                       dataset);
+  // An allocation may hold several trainings, and an id may be given twice, but
+  // only one training can meet at such a place.
+  if (const auto port = value_of(env, "MASTER_PORT")) {
+    key +=
+        fmt::format("{}:{} ", value_of(env, "MASTER_ADDR").value_or(""), *port);
   }
-  return fmt::format("{}.{}", ::getpid(),
-                     SteadyClock().now().time_since_epoch().count());
+  if (key.empty() || loader.world_size == 1) {
+    return fmt::format("{}.{}", ::getpid(),
+                       SteadyClock().now().time_since_epoch().count());
+  }
+  if (const auto step = value_of(env, "SLURM_STEP_ID")) {
+    key += fmt::format("step {} ", *step);
+  }
+  // The dataset is last, since a long text is cut.
+  return fmt::format("{}loader {} of {} ranks {}", key, loader.ordinal,
+                     loader.world_size, loader.dataset);
 }
 
 }  // namespace leat

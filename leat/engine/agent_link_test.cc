@@ -44,30 +44,68 @@ TEST(JobNameTest, IsWhatItsUserOrSlurmCallsIt) {
             "mine");
 }
 
-TEST(JobKeyTest, RanksOfOneJobSayTheSame) {
-  using Variables = std::map<std::string, std::string, std::less<>>;
-  const auto key = [](const Variables& variables,
-                      const std::string& dataset = "s3://b/x") {
-    return job_key(fake_env(variables), dataset);
-  };
-  const Variables with_id = {{"TORCHELASTIC_RUN_ID", "7"}};
-  const Variables slurm = {{"SLURM_JOB_ID", "7"}};
-  // As torchrun has it that was given no id.
-  const Variables meeting = {{"TORCHELASTIC_RUN_ID", "none"},
-                             {"WORLD_SIZE", "8"},
-                             {"MASTER_ADDR", "127.0.0.1"},
-                             {"MASTER_PORT", "29500"}};
-  for (const Variables& job : {with_id, slurm, meeting}) {
-    EXPECT_EQ(key(job), key(job));
-    EXPECT_NE(key(job), key(job, "s3://b/validation"));
-  }
-  Variables other = meeting;
-  other["MASTER_PORT"] = "29501";
-  EXPECT_NE(key(meeting), key(other));
+using JobVariables = std::map<std::string, std::string, std::less<>>;
 
-  EXPECT_NE(key({}), key({})) << "nothing says that they belong together";
-  const Variables alone = {{"WORLD_SIZE", "1"}, {"MASTER_PORT", "29500"}};
-  EXPECT_NE(key(alone), key(alone));
+std::string key_of(const JobVariables& variables,
+                   const JobLoader& loader = {.dataset = "s3://b/x",
+                                              .world_size = 8}) {
+  return job_key(fake_env(variables), loader);
+}
+
+const JobVariables kWithId = {{"TORCHELASTIC_RUN_ID", "7"}};
+const JobVariables kSlurm = {{"SLURM_JOB_ID", "7"}};
+// As torchrun has it that was given no id.
+const JobVariables kMeeting = {{"TORCHELASTIC_RUN_ID", "none"},
+                               {"MASTER_ADDR", "127.0.0.1"},
+                               {"MASTER_PORT", "29500"}};
+
+TEST(JobKeyTest, RanksOfOneJobSayTheSame) {
+  for (const JobVariables& job : {kWithId, kSlurm, kMeeting}) {
+    EXPECT_EQ(key_of(job), key_of(job));
+  }
+  EXPECT_NE(key_of({}), key_of({})) << "nothing says that they belong together";
+}
+
+TEST(JobKeyTest, LoadersOfOneTrainingAreJobsOfTheirOwn) {
+  for (const JobVariables& job : {kWithId, kSlurm, kMeeting}) {
+    EXPECT_NE(key_of(job),
+              key_of(job, {.dataset = "s3://b/validation", .world_size = 8}));
+    EXPECT_NE(
+        key_of(job),
+        key_of(job, {.dataset = "s3://b/x", .world_size = 8, .ordinal = 1}))
+        << "one for evaluation, of the same data";
+    EXPECT_NE(key_of(job),
+              key_of(job, {.dataset = "s3://b/x", .world_size = 4}));
+    const JobLoader alone{.dataset = "s3://b/x", .world_size = 1};
+    EXPECT_NE(key_of(job, alone), key_of(job, alone));
+  }
+}
+
+TEST(JobKeyTest, TrainingsOfOneAllocationOrIdAreJobsOfTheirOwn) {
+  for (const JobVariables& job : {kWithId, kSlurm, kMeeting}) {
+    JobVariables one = job;
+    JobVariables other = job;
+    one["MASTER_PORT"] = "29500";
+    other["MASTER_PORT"] = "29501";
+    EXPECT_NE(key_of(one), key_of(other));
+    other = one;
+    other["MASTER_ADDR"] = "10.0.0.7";
+    EXPECT_NE(key_of(one), key_of(other));
+  }
+  JobVariables first = kSlurm;
+  JobVariables second = kSlurm;
+  first["SLURM_STEP_ID"] = "0";
+  second["SLURM_STEP_ID"] = "1";
+  EXPECT_NE(key_of(first), key_of(second));
+}
+
+TEST(JobKeyTest, ALongDatasetHidesNothingElse) {
+  const JobLoader first{.dataset = std::string(2 * kMostNameBytes, 'x'),
+                        .world_size = 8};
+  JobLoader second = first;
+  second.ordinal = 1;
+  EXPECT_NE(key_of(kSlurm, first).substr(0, kMostNameBytes),
+            key_of(kSlurm, second).substr(0, kMostNameBytes));
 }
 
 }  // namespace
