@@ -79,6 +79,7 @@ class PollingLink final : public AgentLink {
     const std::uint64_t one = 1;
     (void)!::write(wake_.get(), &one, sizeof one);
     thread_.join();
+    if (::getpid() == pid_) hang_up();
   }
 
  private:
@@ -172,10 +173,18 @@ class PollingLink final : public AgentLink {
 
   /// Drops the connection; the share stays as it is.
   void lose() {
-    socket_ = OwnedFd();
+    hang_up();
     unsent_.clear();
   }
 
+  /// Processes that were forked meanwhile hold the socket, too: to close ours
+  /// would not end the connection.
+  void hang_up() {
+    if (socket_) (void)::shutdown(socket_.get(), SHUT_RDWR);
+    socket_ = OwnedFd();
+  }
+
+  const pid_t pid_ = ::getpid();
   const AgentLinkOptions options_;
   const OwnedFd wake_;
   // Used by the link's thread alone.

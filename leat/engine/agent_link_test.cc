@@ -1,12 +1,22 @@
 #include "leat/engine/agent_link.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
+#include <csignal>
+#include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "leat/agent/wire/unix_socket.h"
 
 namespace leat {
 namespace {
@@ -106,6 +116,49 @@ TEST(JobKeyTest, ALongDatasetHidesNothingElse) {
   second.ordinal = 1;
   EXPECT_NE(key_of(kSlurm, first).substr(0, kMostNameBytes),
             key_of(kSlurm, second).substr(0, kMostNameBytes));
+}
+
+TEST(AgentLinkTest, ItsEndIsHeardThoughAForkedChildHoldsItsSocket) {
+  std::string folder = "/tmp/leat-link-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string path = folder + "/agent.sock";
+  const auto agent = listen_at(path, std::nullopt);
+  ASSERT_TRUE(agent) << agent.error().message();
+  Metrics metrics;
+  auto link =
+      open_agent_link({.paths = {path},
+                       .registration = {.job = "a"},
+                       .totals = [] { return LoaderTotals{}; },
+                       .metrics = [&]() -> const Metrics& { return metrics; },
+                       .set_share = [](const Share&) {},
+                       .set_pace = [](const Pace&) {},
+                       .elsewhere = [] { return std::optional<Pace>(); },
+                       .trace = [] { return JobTrace{}; }});
+  pollfd coming{.fd = agent->socket.get(), .events = POLLIN};
+  ASSERT_EQ(::poll(&coming, 1, 60000), 1);
+  const OwnedFd end(
+      ::accept4(agent->socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  ASSERT_TRUE(end);
+
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);  // If this test is killed.
+    while (true) ::pause();
+  }
+  ASSERT_GT(child, 0);
+  link.reset();
+
+  std::array<char, 4096> bytes;
+  ssize_t got = 1;
+  while (got > 0) {
+    pollfd source{.fd = end.get(), .events = POLLIN};
+    if (::poll(&source, 1, 10000) <= 0) break;
+    got = ::recv(end.get(), bytes.data(), bytes.size(), 0);
+  }
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(got, 0) << "it did not hang up";
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
