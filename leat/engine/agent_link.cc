@@ -200,6 +200,35 @@ std::string_view base_name(std::string_view path) {
   return path.substr(path.find_last_of('/') + 1);
 }
 
+/// The script or module that Python runs, of its command line:
+/// python -u train.py --token ..., python -um package.train ...
+std::optional<std::string_view> python_script(
+    const std::vector<std::string_view>& words) {
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    // Only a program's text has several lines.
+    if (word.find('\n') != std::string_view::npos) return std::nullopt;
+    if (!word.starts_with('-')) return base_name(word);
+    if (word == "-") return std::nullopt;  // The program comes as input.
+    if (word.starts_with("--")) {
+      if (word == "--check-hash-based-pycs") ++i;
+      continue;
+    }
+    // Short options may be written together. One of these takes the rest of the
+    // word as its value, or else the next word.
+    const std::size_t at = word.find_first_of("cmWX", 1);
+    if (at == std::string_view::npos) continue;
+    const std::string_view rest = word.substr(at + 1);
+    if (word[at] == 'c') return std::nullopt;  // The value is the program.
+    if (word[at] == 'm' && !rest.empty()) return rest;
+    if (word[at] == 'm') {
+      return i + 1 < words.size() ? std::optional(words[i + 1]) : std::nullopt;
+    }
+    if (rest.empty()) ++i;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string job_name(const Env& env, std::string_view command_line) {
@@ -216,19 +245,7 @@ std::string job_name(const Env& env, std::string_view command_line) {
   if (words.empty()) return "";
   const std::string_view program = base_name(words[0]);
   if (!program.starts_with("python")) return std::string(program);
-  // python -u train.py --token ..., python -m package.train ...
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    if (words[i] == "-m" && i + 1 < words.size()) {
-      return std::string(words[i + 1]);
-    }
-    if (words[i] == "-c") break;  // The program is the word itself.
-    if (words[i] == "-W" || words[i] == "-X") {
-      ++i;
-    } else if (!words[i].starts_with('-')) {
-      return std::string(base_name(words[i]));
-    }
-  }
-  return std::string(program);
+  return std::string(python_script(words).value_or(program));
 }
 
 std::unique_ptr<AgentLink> open_agent_link(AgentLinkOptions options) {
