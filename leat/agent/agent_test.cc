@@ -85,11 +85,11 @@ WireRegistration named(const std::string& job) {
           .dataset_samples = static_cast<std::uint64_t>(kSamples)};
 }
 
-/// The final share of each member, when each reads as fast as it may meanwhile.
-std::map<MemberId, Share> after_half_a_minute(JobBook& book,
-                                              std::map<MemberId, Rank>& ranks) {
-  std::map<MemberId, Share> shares;
-  for (int second = 0; second < 30; ++second) {
+/// Each rank reads as fast as it may meanwhile.
+void pass_seconds(int from, int to, JobBook& book,
+                  std::map<MemberId, Rank>& ranks,
+                  std::map<MemberId, Share>& shares) {
+  for (int second = from; second < to; ++second) {
     book.tick(second, second);
     for (const auto& [member, told] : book.take_shares()) {
       shares[member] = told.share;
@@ -98,6 +98,13 @@ std::map<MemberId, Share> after_half_a_minute(JobBook& book,
       book.report(member, rank.after_a_second(shares[member]));
     }
   }
+}
+
+/// The final share of each member.
+std::map<MemberId, Share> after_half_a_minute(JobBook& book,
+                                              std::map<MemberId, Rank>& ranks) {
+  std::map<MemberId, Share> shares;
+  pass_seconds(0, 30, book, ranks, shares);
   return shares;
 }
 
@@ -410,6 +417,77 @@ TEST(JobBookTest, WhoLeavesIsForgottenAndItsShareIsFree) {
 
   EXPECT_EQ(book.view().jobs.size(), 2u);
   EXPECT_EQ(book.take_shares().at(3).share.threads, 4u);
+}
+
+TEST(JobBookTest, AJobThatFallsSilentLendsItsShareUntilItSpeaksAgain) {
+  JobBook book({.threads = 8, .in_flight = 32}, {});
+  std::map<MemberId, Rank> ranks;
+  for (const MemberId member : {1, 2}) {
+    book.join(member, 0, 100 + static_cast<int>(member),
+              named(std::to_string(member)), 0);
+    ranks.emplace(member, JobSpeed{.rate_per_thread = 1000,
+                                   .reads_per_sample = 1,
+                                   .read_bytes_per_sample = 1e4,
+                                   .latency_seconds = 0.1});
+  }
+  std::map<MemberId, Share> shares = after_half_a_minute(book, ranks);
+  ASSERT_LT(*shares[1].in_flight, 32u);
+  ASSERT_GT(book.view().jobs[1].found_rate, 0);
+  const double seen = book.view().history.back().time_seconds;
+
+  auto stopped = ranks.extract(2);
+  pass_seconds(30, 45, book, ranks, shares);
+
+  EXPECT_EQ(*shares[1].in_flight, 32u);
+  EXPECT_EQ(book.view().jobs[1].found_rate, 0);
+  const std::vector<JobPoint> history = book.view().history;
+  const auto last = std::ranges::find(history.rbegin(), history.rend(),
+                                      book.view().jobs[1].id, &JobPoint::job);
+  ASSERT_NE(last, history.rend());
+  EXPECT_GT(last->time_seconds, seen) << "the page shows that it stands still";
+  EXPECT_EQ(last->found_rate, 0);
+
+  ranks.insert(std::move(stopped));
+  pass_seconds(45, 47, book, ranks, shares);
+  EXPECT_EQ(book.view().jobs[1].found_rate, 0)
+      << "its first report is of the silence, too";
+  pass_seconds(47, 60, book, ranks, shares);
+  EXPECT_GT(book.view().jobs[1].found_rate, 0);
+  EXPECT_LE(*shares[1].in_flight + *shares[2].in_flight, 32u);
+}
+
+TEST(JobBookTest, ARankThatFallsSilentDoesNotHideTheOthers) {
+  JobBook book({.threads = 8}, {});
+  std::map<MemberId, Rank> ranks;
+  for (const MemberId member : {1, 2}) {
+    book.join(member, 0, 100 + static_cast<int>(member), named("a"), 0);
+    ranks.emplace(member,
+                  JobSpeed{.compute_ceiling = 300, .rate_per_thread = 100});
+  }
+  std::map<MemberId, Share> shares = after_half_a_minute(book, ranks);
+  book.tick(30, 30);
+  ASSERT_NEAR(book.view().jobs[0].found_rate, 600, 1);
+
+  ranks.erase(2);
+  pass_seconds(31, 41, book, ranks, shares);
+  book.tick(41, 41);
+
+  EXPECT_NEAR(book.view().jobs[0].found_rate, ranks.at(1).rate(), 1);
+}
+
+TEST(JobBookTest, ARankThatNeverReportsDoesNotHideTheOthers) {
+  JobBook book({.threads = 8}, {});
+  std::map<MemberId, Rank> ranks;
+  for (const MemberId member : {1, 2}) {
+    book.join(member, 0, 100 + static_cast<int>(member), named("a"), 0);
+  }
+  ranks.emplace(1, JobSpeed{.compute_ceiling = 300, .rate_per_thread = 100});
+
+  after_half_a_minute(book, ranks);
+  book.tick(30, 30);
+
+  EXPECT_GE(ranks.at(1).rate(), 100);
+  EXPECT_NEAR(book.view().jobs[0].found_rate, ranks.at(1).rate(), 1);
 }
 
 TEST(JobBookTest, WhatHappenedIsKeptForMinutesHoweverManyTheJobs) {

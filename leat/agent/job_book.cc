@@ -12,6 +12,8 @@ namespace {
 
 /// Less time than this tells little.
 constexpr double kLeastSeconds = 0.5;
+/// A member that reports nothing for longer than this has stopped.
+constexpr double kSilentSeconds = 3;
 /// A pace that differs by less is not told anew.
 constexpr double kPaceNoise = 0.02;
 
@@ -84,6 +86,17 @@ std::optional<JobReport> between(const WireRates& from, const WireRates& to) {
   return report;
 }
 
+/// The report of a member that has stopped, over the `seconds` since its job
+/// was learned from.
+JobReport no_work(const std::optional<WireRates>& latest, double seconds) {
+  JobReport report{.seconds = seconds};
+  if (latest) {
+    report.threads = latest->threads;
+    report.in_flight = latest->in_flight;
+  }
+  return report;
+}
+
 }  // namespace
 
 void JobBook::join(MemberId member, std::uint32_t user, std::int32_t pid,
@@ -150,14 +163,34 @@ void JobBook::leave(MemberId member) {
 
 void JobBook::report(MemberId member, const WireRates& rates) {
   const auto found = members_.find(member);
-  if (found != members_.end()) found->second.latest = rates;
+  if (found == members_.end()) return;
+  found->second.latest = rates;
+  found->second.has_spoken = true;
 }
 
-bool JobBook::learn(const std::string& id, Job& job) {
+void JobBook::notice_silence(double now) {
+  for (auto& [id, member] : members_) {
+    const bool is_new = !member.heard_at;
+    if (std::exchange(member.has_spoken, false) || is_new) {
+      member.heard_at = now;
+    }
+    member.is_silent = now - *member.heard_at > kSilentSeconds;
+    // Its next report covers the silence, too, and is only a new beginning.
+    if (member.is_silent) member.learned.reset();
+  }
+}
+
+bool JobBook::learn(const std::string& id, Job& job, double now) {
   std::vector<JobReport> ranks;
   std::map<std::string, double> stalls;
   for (const MemberId member : job.members) {
     const Member& one = members_[member];
+    if (one.is_silent) {
+      const double seconds = now - job.learned_at;
+      if (seconds < kLeastSeconds) return false;
+      ranks.push_back(no_work(one.latest, seconds));
+      continue;
+    }
     if (!one.latest || !one.learned) continue;
     if (one.latest->elapsed_seconds <
         one.learned->elapsed_seconds + kLeastSeconds) {
@@ -171,8 +204,10 @@ bool JobBook::learn(const std::string& id, Job& job) {
       ranks.push_back(*report);
     }
   }
+  job.learned_at = now;
   for (const MemberId member : job.members) {
-    members_[member].learned = members_[member].latest;
+    Member& one = members_[member];
+    if (!one.is_silent) one.learned = one.latest;
   }
   if (ranks.size() != job.members.size()) return false;
   job.last = together(ranks);
@@ -226,11 +261,12 @@ void JobBook::note(const std::string& id, const Job& job, double unix_seconds) {
 
 void JobBook::tick(double now, double unix_seconds) {
   std::vector<std::string> learned;
+  notice_silence(now);
   for (auto& [id, job] : jobs_) {
     hear_of_elsewhere(id, job);
     // The share that held meanwhile, before it is decided anew.
     job.held = whole_share_of(sharing_.jobs().find(id)->second);
-    if (learn(id, job)) learned.push_back(id);
+    if (learn(id, job, now)) learned.push_back(id);
   }
   sharing_.decide(now);
   for (const std::string& id : learned) note(id, jobs_[id], unix_seconds);
