@@ -310,6 +310,54 @@ TEST(JobBookTest, ShowsWhereAJobWaitsAndWhatItsCacheAnswers) {
   EXPECT_EQ(job.totals, expected);
 }
 
+TEST(JobBookTest, CountersOfAJobDoNotFallWhenARankLeaves) {
+  JobBook book({.threads = 8}, {});
+  WireRates rates{.reads = 40,
+                  .totals = {{&counters::kReadBytes, 4000},
+                             {&counters::kRamBytes, 1000},
+                             {&counters::kRequestDollars, 0.25}}};
+  const auto join = [&](MemberId member, int pid, std::uint32_t rank) {
+    WireRegistration who = named("a");
+    who.rank = rank;
+    book.join(member, 0, pid, who, 0);
+  };
+  for (const MemberId member : {1, 2}) {
+    join(member, 100 + static_cast<int>(member), member == 2);
+    book.report(member, rates);
+  }
+  const auto totals = [&] { return book.view().jobs.at(0).totals; };
+  JobTotals expected = {{&counters::kGets, 80},
+                        {&counters::kReadBytes, 8000},
+                        {&counters::kRamBytes, 2000},
+                        {&counters::kRequestDollars, 0.5}};
+  ASSERT_EQ(totals(), expected);
+
+  book.leave(1);
+  expected[&counters::kRamBytes] = 1000;  // It holds no cache any more.
+  EXPECT_EQ(totals(), expected);
+
+  // The same process, whose connection had ended.
+  join(3, 101, 0);
+  EXPECT_EQ(totals(), expected);
+  book.report(3, rates);
+  expected[&counters::kRamBytes] = 2000;
+  EXPECT_EQ(totals(), expected);
+}
+
+TEST(JobBookTest, CountersCountOnHoweverManyRanksHaveLeft) {
+  JobBook book({.threads = 8}, {});
+  constexpr int kRanks = 200;
+  book.join(1, 0, 1, named("a"), 0);
+  for (int i = 0; i < kRanks; ++i) {
+    const auto member = static_cast<MemberId>(2 + i);
+    book.join(member, 0, 100 + i, named("a"), 0);
+    book.report(member, {.reads = 1});
+    book.leave(member);
+  }
+
+  EXPECT_EQ(total_of(book.view().jobs.at(0).totals, counters::kGets), kRanks);
+}
+
 TEST(JobBookTest, CachesAreDealtOutAmongThoseThatHaveTheTier) {
   JobBook book({.threads = 8, .cache_bytes = 1000 + 600, .disk_bytes = 600},
                {});

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 #include <utility>
 
 namespace leat {
@@ -12,6 +13,8 @@ namespace {
 
 /// Less time than this tells little.
 constexpr double kLeastSeconds = 0.5;
+/// Ranks that have left a job and might come back: the agent may have hung up.
+constexpr std::size_t kMostLeft = 64;
 /// A member that reports nothing for longer than this has stopped.
 constexpr double kSilentSeconds = 3;
 /// A pace that differs by less is not told anew.
@@ -25,6 +28,12 @@ bool is_near(const std::optional<Pace>& a, const std::optional<Pace>& b) {
   if (!a || !b) return a.has_value() == b.has_value();
   return is_near(a->offered, b->offered) && is_near(a->reached, b->reached) &&
          is_near(a->ceiling, b->ceiling);
+}
+
+JobTotals totals_of_rank(const WireRates& rates) {
+  JobTotals totals = rates.totals;
+  totals.try_emplace(&counters::kGets, rates.reads);
+  return totals;
 }
 
 double hits_of(const JobTotals& totals) {
@@ -152,13 +161,26 @@ void JobBook::leave(MemberId member) {
   const std::string id = found->second.job;
   const auto key =
       std::pair(found->second.user, found->second.registration.job);
-  members_.erase(found);
   Job& job = jobs_[id];
+  keep_totals(found->second, job);
+  members_.erase(found);
   std::erase(job.members, member);
   if (!job.members.empty()) return admit(id, job);
   sharing_.leave(id);
   jobs_.erase(id);
   ids_.erase(key);
+}
+
+/// A job's counters do not fall when one of its ranks goes.
+void JobBook::keep_totals(const Member& member, Job& job) {
+  if (!member.latest) return;
+  if (job.left.size() >= kMostLeft) {
+    for (const auto& [who, totals] : job.left) add_totals(totals, job.had);
+    job.left.clear();
+  }
+  JobTotals totals = totals_of_rank(*member.latest);
+  std::erase_if(totals, [](const auto& one) { return one.first->is_gauge(); });
+  job.left[member.who()] = std::move(totals);
 }
 
 void JobBook::report(MemberId member, const WireRates& rates) {
@@ -413,13 +435,18 @@ JobView JobBook::view_of(const std::string& id, const Job& job) const {
                .predicted_rate = known.foretold_rate,
                .confidence = known.fit.confidence()};
   view.share = whole_share_of(known);
+  std::set<RankOfProcess> present;
   for (const MemberId member : job.members) {
     const Member& one = members_.find(member)->second;
     view.pids.push_back(one.pid);
     if (!one.latest) continue;
-    JobTotals said = one.latest->totals;
-    said.try_emplace(&counters::kGets, one.latest->reads);
-    add_totals(said, view.totals);
+    add_totals(totals_of_rank(*one.latest), view.totals);
+    present.insert(one.who());
+  }
+  add_totals(job.had, view.totals);
+  for (const auto& [who, totals] : job.left) {
+    // One that came back counts on from its own totals.
+    if (!present.contains(who)) add_totals(totals, view.totals);
   }
   if (job.last.seconds > 0) {
     view.wait_fraction =

@@ -80,6 +80,7 @@ class JobBook {
   NodeView view() const;
 
  private:
+  using RankOfProcess = std::pair<std::int32_t, std::uint32_t>;
   struct Member {
     std::string job;  ///< Its id.
     std::uint32_t user = 0;
@@ -91,6 +92,8 @@ class JobBook {
     bool has_spoken = false;         ///< Since the last tick().
     std::optional<double> heard_at;  ///< Or came, by tick()'s clock.
     bool is_silent = false;
+
+    RankOfProcess who() const { return {pid, registration.rank}; }
   };
   struct Job {
     WireRegistration registration;  ///< The first rank's.
@@ -98,12 +101,16 @@ class JobBook {
     double since = 0;
     std::vector<MemberId> members;
     double learned_at = 0;  ///< By tick()'s clock.
+    /// The last totals of those that have left.
+    std::map<RankOfProcess, JobTotals> left;
+    JobTotals had;  ///< The sum of those that left before them.
     JobReport last;
     Share held;                            ///< In that time, of all its ranks.
     std::map<std::string, double> stalls;  ///< For the same time, as fractions.
   };
 
   void admit(const std::string& id, Job& job);
+  static void keep_totals(const Member& member, Job& job);
   void notice_silence(double now);
   bool learn(const std::string& id, Job& job, double now);
   /// Adds a point to the history.

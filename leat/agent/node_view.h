@@ -33,7 +33,8 @@ struct JobView {
   double wait_fraction = 0;               ///< In [0, 1].
   std::map<std::string, double> stalls;   ///< Cause: fraction of the time.
   std::string bottleneck;                 ///< to_string(Bound)
-  JobTotals totals = {};                  ///< Of all local ranks.
+  /// Of all local ranks; counters also of those that have left.
+  JobTotals totals = {};
 };
 
 /// A point of a job's history.
