@@ -538,6 +538,38 @@ TEST(JobBookTest, ARankThatNeverReportsDoesNotHideTheOthers) {
   EXPECT_NEAR(book.view().jobs[0].found_rate, ranks.at(1).rate(), 1);
 }
 
+TEST(JobBookTest, NewPointsAreLaterThoughTheClockWentBack) {
+  JobBook book({.threads = 8}, {});
+  std::map<MemberId, Rank> ranks;
+  for (const MemberId member : {1, 2}) {
+    book.join(member, 0, 100, named(std::to_string(member)), 0);
+    ranks.emplace(member,
+                  JobSpeed{.compute_ceiling = 100, .rate_per_thread = 100});
+  }
+  std::map<MemberId, Share> shares = after_half_a_minute(book, ranks);
+  const std::vector<JobPoint> before = book.view().history;
+  double latest = before.back().time_seconds;
+
+  for (int second = 30; second < 33; ++second) {
+    book.tick(second, second - 20);
+    for (auto& [member, rank] : ranks) {
+      book.report(member, rank.after_a_second(shares[member]));
+    }
+    const std::vector<JobPoint> all = book.view().history;
+    const JobPoint& last = all.back();
+    const JobPoint& other = all.at(all.size() - 2);
+    EXPECT_GE(last.time_seconds, latest + 0.001);
+    EXPECT_LT(last.time_seconds, latest + 0.002);
+    EXPECT_NE(last.job, other.job);
+    EXPECT_EQ(last.time_seconds, other.time_seconds) << "of one moment";
+    latest = last.time_seconds;
+  }
+  EXPECT_EQ(book.view().history.size(), before.size() + 6);
+
+  book.tick(33, 33);
+  EXPECT_EQ(book.view().history.back().time_seconds, 33);
+}
+
 TEST(JobBookTest, WhatHappenedIsKeptForMinutesHoweverManyTheJobs) {
   constexpr int kJobs = 30;
   constexpr int kSeconds = 700;

@@ -17,6 +17,9 @@ constexpr double kLeastSeconds = 0.5;
 constexpr std::size_t kMostLeft = 64;
 /// A member that reports nothing for longer than this has stopped.
 constexpr double kSilentSeconds = 3;
+/// The points of a tick are at least that much later than those before: JSON
+/// has thousandths.
+constexpr double kLeastStep = 0.001;
 /// A pace that differs by less is not told anew.
 constexpr double kPaceNoise = 0.02;
 
@@ -291,7 +294,12 @@ void JobBook::tick(double now, double unix_seconds) {
     if (learn(id, job, now)) learned.push_back(id);
   }
   sharing_.decide(now);
-  for (const std::string& id : learned) note(id, jobs_[id], unix_seconds);
+  // A reader asks for later points than it has, and the clock may go back.
+  const double date =
+      history_.empty()
+          ? unix_seconds
+          : std::max(unix_seconds, history_.back().time_seconds + kLeastStep);
+  for (const std::string& id : learned) note(id, jobs_[id], date);
   const auto& decided = sharing_.decisions();
   const std::uint64_t oldest = sharing_.decided() - decided.size() + 1;
   // The gains of earlier decisions may have been found since.

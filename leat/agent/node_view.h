@@ -39,7 +39,9 @@ struct JobView {
 
 /// A point of a job's history.
 struct JobPoint {
-  double time_seconds = 0;  ///< Unix time.
+  /// Unix time; later than that of the points before, even if the clock went
+  /// back meanwhile. Points of several jobs may have one time.
+  double time_seconds = 0;
   std::string job;
   double threads = 0;
   double in_flight = 0;
