@@ -799,6 +799,34 @@ TEST_F(AgentTest, ThereIsOneAgentAtAPath) {
   EXPECT_TRUE(connect_to(options_.socket));
 }
 
+TEST_F(AgentTest, ThereIsOneAgentAtAPathThoughACleanerTookItsLock) {
+  const auto open = agent();
+  ASSERT_TRUE(std::filesystem::remove(options_.socket + ".lock"));
+
+  const auto second = open_agent(options_);
+
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(second.error().message(), HasSubstr("another agent has it"));
+  EXPECT_TRUE(connect_to(options_.socket));
+}
+
+TEST_F(AgentTest, LeavesTheSocketOfItsSuccessor) {
+  auto first = agent();
+  ASSERT_TRUE(std::filesystem::remove(options_.socket + ".lock"));
+  ASSERT_TRUE(std::filesystem::remove(options_.socket));
+  const auto second = agent();
+
+  first.reset();
+
+  EXPECT_TRUE(connect_to(options_.socket));
+}
+
+TEST_F(AgentTest, TakesItsSocketWithIt) {
+  agent().reset();
+  EXPECT_FALSE(std::filesystem::exists(options_.socket));
+}
+
 TEST_F(AgentTest, LeavesAFileThatIsNoSocket) {
   std::ofstream(options_.socket) << "mine";
   const auto open = open_agent(options_);
