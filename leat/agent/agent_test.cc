@@ -666,7 +666,7 @@ TEST_F(AgentTest, AsksAJobForItsTraceWhileSomebodyLooks) {
   const auto open = agent();
   auto socket = connect_to(options_.socket);
   ASSERT_TRUE(socket);
-  EXPECT_FALSE(open->trace("job-1")) << "nobody is here yet";
+  EXPECT_FALSE(open->trace("1")) << "nobody is here yet";
   const JobTrace told{.begin_seconds = 5,
                       .steps = {{.epoch = 1, .step = 2, .size = 3}}};
   // Nobody has asked: it is passed over.
@@ -685,7 +685,7 @@ TEST_F(AgentTest, AsksAJobForItsTraceWhileSomebodyLooks) {
   }
   EXPECT_EQ(*open->trace(id), told);
   EXPECT_TRUE(next_but_shares(socket->get(), reader).wants_trace) << "again";
-  EXPECT_FALSE(open->trace("job-99"));
+  EXPECT_FALSE(open->trace("99"));
 }
 
 TEST_F(AgentTest, TheSocketIsPrivate) {
