@@ -41,7 +41,7 @@ class CpuLoadMeter {
   Machine machine() const;
   std::map<std::int32_t, Process> processes() const;
   std::optional<Process> process_of(const std::string& pid) const;
-  /// Of `ours` and all that descend from them.
+  /// The ticks of `ours` and of all that descend from them.
   std::map<std::int32_t, double> ticks_of_families(
       const std::vector<std::int32_t>& ours) const;
 

@@ -33,7 +33,7 @@ struct JobView {
   double wait_fraction = 0;               ///< In [0, 1].
   std::map<std::string, double> stalls;   ///< Cause: fraction of the time.
   std::string bottleneck;                 ///< to_string(Bound)
-  /// Of all local ranks; counters also of those that have left.
+  /// The sum over local ranks; for counters, with those that have left.
   JobTotals totals = {};
 };
 

@@ -35,7 +35,7 @@ std::vector<std::string> agent_paths(const Env& env);
 struct ListeningSocket {
   OwnedFd lock;
   OwnedFd socket;
-  // Of the file at `path`.
+  // The numbers of the file at `path`.
   dev_t device = 0;
   ino_t inode = 0;
 };
