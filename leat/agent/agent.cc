@@ -81,8 +81,7 @@ class PollingAgent final : public Agent {
     const std::uint64_t one = 1;
     (void)!::write(wake_.get(), &one, sizeof one);
     thread_.join();
-    // Ours, as long as the lock is held.
-    (void)::unlink(options_.socket.c_str());
+    remove_socket(listening_, options_.socket);
   }
 
   NodeView view() const override {

@@ -85,11 +85,11 @@ WireRegistration named(const std::string& job) {
           .dataset_samples = static_cast<std::uint64_t>(kSamples)};
 }
 
-/// The final share of each member, when each reads as fast as it may meanwhile.
-std::map<MemberId, Share> after_half_a_minute(JobBook& book,
-                                              std::map<MemberId, Rank>& ranks) {
-  std::map<MemberId, Share> shares;
-  for (int second = 0; second < 30; ++second) {
+/// Each rank reads as fast as it may meanwhile.
+void pass_seconds(int from, int to, JobBook& book,
+                  std::map<MemberId, Rank>& ranks,
+                  std::map<MemberId, Share>& shares) {
+  for (int second = from; second < to; ++second) {
     book.tick(second, second);
     for (const auto& [member, told] : book.take_shares()) {
       shares[member] = told.share;
@@ -98,6 +98,13 @@ std::map<MemberId, Share> after_half_a_minute(JobBook& book,
       book.report(member, rank.after_a_second(shares[member]));
     }
   }
+}
+
+/// The final share of each member.
+std::map<MemberId, Share> after_half_a_minute(JobBook& book,
+                                              std::map<MemberId, Rank>& ranks) {
+  std::map<MemberId, Share> shares;
+  pass_seconds(0, 30, book, ranks, shares);
   return shares;
 }
 
@@ -303,6 +310,54 @@ TEST(JobBookTest, ShowsWhereAJobWaitsAndWhatItsCacheAnswers) {
   EXPECT_EQ(job.totals, expected);
 }
 
+TEST(JobBookTest, CountersOfAJobDoNotFallWhenARankLeaves) {
+  JobBook book({.threads = 8}, {});
+  WireRates rates{.reads = 40,
+                  .totals = {{&counters::kReadBytes, 4000},
+                             {&counters::kRamBytes, 1000},
+                             {&counters::kRequestDollars, 0.25}}};
+  const auto join = [&](MemberId member, int pid, std::uint32_t rank) {
+    WireRegistration who = named("a");
+    who.rank = rank;
+    book.join(member, 0, pid, who, 0);
+  };
+  for (const MemberId member : {1, 2}) {
+    join(member, 100 + static_cast<int>(member), member == 2);
+    book.report(member, rates);
+  }
+  const auto totals = [&] { return book.view().jobs.at(0).totals; };
+  JobTotals expected = {{&counters::kGets, 80},
+                        {&counters::kReadBytes, 8000},
+                        {&counters::kRamBytes, 2000},
+                        {&counters::kRequestDollars, 0.5}};
+  ASSERT_EQ(totals(), expected);
+
+  book.leave(1);
+  expected[&counters::kRamBytes] = 1000;  // It holds no cache any more.
+  EXPECT_EQ(totals(), expected);
+
+  // The same process, whose connection had ended.
+  join(3, 101, 0);
+  EXPECT_EQ(totals(), expected);
+  book.report(3, rates);
+  expected[&counters::kRamBytes] = 2000;
+  EXPECT_EQ(totals(), expected);
+}
+
+TEST(JobBookTest, CountersCountOnHoweverManyRanksHaveLeft) {
+  JobBook book({.threads = 8}, {});
+  constexpr int kRanks = 200;
+  book.join(1, 0, 1, named("a"), 0);
+  for (int i = 0; i < kRanks; ++i) {
+    const auto member = static_cast<MemberId>(2 + i);
+    book.join(member, 0, 100 + i, named("a"), 0);
+    book.report(member, {.reads = 1});
+    book.leave(member);
+  }
+
+  EXPECT_EQ(total_of(book.view().jobs.at(0).totals, counters::kGets), kRanks);
+}
+
 TEST(JobBookTest, CachesAreDealtOutAmongThoseThatHaveTheTier) {
   JobBook book({.threads = 8, .cache_bytes = 1000 + 600, .disk_bytes = 600},
                {});
@@ -412,6 +467,109 @@ TEST(JobBookTest, WhoLeavesIsForgottenAndItsShareIsFree) {
   EXPECT_EQ(book.take_shares().at(3).share.threads, 4u);
 }
 
+TEST(JobBookTest, AJobThatFallsSilentLendsItsShareUntilItSpeaksAgain) {
+  JobBook book({.threads = 8, .in_flight = 32}, {});
+  std::map<MemberId, Rank> ranks;
+  for (const MemberId member : {1, 2}) {
+    book.join(member, 0, 100 + static_cast<int>(member),
+              named(std::to_string(member)), 0);
+    ranks.emplace(member, JobSpeed{.rate_per_thread = 1000,
+                                   .reads_per_sample = 1,
+                                   .read_bytes_per_sample = 1e4,
+                                   .latency_seconds = 0.1});
+  }
+  std::map<MemberId, Share> shares = after_half_a_minute(book, ranks);
+  ASSERT_LT(*shares[1].in_flight, 32u);
+  ASSERT_GT(book.view().jobs[1].found_rate, 0);
+  const double seen = book.view().history.back().time_seconds;
+
+  auto stopped = ranks.extract(2);
+  pass_seconds(30, 45, book, ranks, shares);
+
+  EXPECT_EQ(*shares[1].in_flight, 32u);
+  EXPECT_EQ(book.view().jobs[1].found_rate, 0);
+  const std::vector<JobPoint> history = book.view().history;
+  const auto last = std::ranges::find(history.rbegin(), history.rend(),
+                                      book.view().jobs[1].id, &JobPoint::job);
+  ASSERT_NE(last, history.rend());
+  EXPECT_GT(last->time_seconds, seen) << "the page shows that it stands still";
+  EXPECT_EQ(last->found_rate, 0);
+
+  ranks.insert(std::move(stopped));
+  pass_seconds(45, 47, book, ranks, shares);
+  EXPECT_EQ(book.view().jobs[1].found_rate, 0)
+      << "its first report is of the silence, too";
+  pass_seconds(47, 60, book, ranks, shares);
+  EXPECT_GT(book.view().jobs[1].found_rate, 0);
+  EXPECT_LE(*shares[1].in_flight + *shares[2].in_flight, 32u);
+}
+
+TEST(JobBookTest, ARankThatFallsSilentDoesNotHideTheOthers) {
+  JobBook book({.threads = 8}, {});
+  std::map<MemberId, Rank> ranks;
+  for (const MemberId member : {1, 2}) {
+    book.join(member, 0, 100 + static_cast<int>(member), named("a"), 0);
+    ranks.emplace(member,
+                  JobSpeed{.compute_ceiling = 300, .rate_per_thread = 100});
+  }
+  std::map<MemberId, Share> shares = after_half_a_minute(book, ranks);
+  book.tick(30, 30);
+  ASSERT_NEAR(book.view().jobs[0].found_rate, 600, 1);
+
+  ranks.erase(2);
+  pass_seconds(31, 41, book, ranks, shares);
+  book.tick(41, 41);
+
+  EXPECT_NEAR(book.view().jobs[0].found_rate, ranks.at(1).rate(), 1);
+}
+
+TEST(JobBookTest, ARankThatNeverReportsDoesNotHideTheOthers) {
+  JobBook book({.threads = 8}, {});
+  std::map<MemberId, Rank> ranks;
+  for (const MemberId member : {1, 2}) {
+    book.join(member, 0, 100 + static_cast<int>(member), named("a"), 0);
+  }
+  ranks.emplace(1, JobSpeed{.compute_ceiling = 300, .rate_per_thread = 100});
+
+  after_half_a_minute(book, ranks);
+  book.tick(30, 30);
+
+  EXPECT_GE(ranks.at(1).rate(), 100);
+  EXPECT_NEAR(book.view().jobs[0].found_rate, ranks.at(1).rate(), 1);
+}
+
+TEST(JobBookTest, NewPointsAreLaterThoughTheClockWentBack) {
+  JobBook book({.threads = 8}, {});
+  std::map<MemberId, Rank> ranks;
+  for (const MemberId member : {1, 2}) {
+    book.join(member, 0, 100, named(std::to_string(member)), 0);
+    ranks.emplace(member,
+                  JobSpeed{.compute_ceiling = 100, .rate_per_thread = 100});
+  }
+  std::map<MemberId, Share> shares = after_half_a_minute(book, ranks);
+  const std::vector<JobPoint> before = book.view().history;
+  double latest = before.back().time_seconds;
+
+  for (int second = 30; second < 33; ++second) {
+    book.tick(second, second - 20);
+    for (auto& [member, rank] : ranks) {
+      book.report(member, rank.after_a_second(shares[member]));
+    }
+    const std::vector<JobPoint> all = book.view().history;
+    const JobPoint& last = all.back();
+    const JobPoint& other = all.at(all.size() - 2);
+    EXPECT_GE(last.time_seconds, latest + 0.001);
+    EXPECT_LT(last.time_seconds, latest + 0.002);
+    EXPECT_NE(last.job, other.job);
+    EXPECT_EQ(last.time_seconds, other.time_seconds) << "of one moment";
+    latest = last.time_seconds;
+  }
+  EXPECT_EQ(book.view().history.size(), before.size() + 6);
+
+  book.tick(33, 33);
+  EXPECT_EQ(book.view().history.back().time_seconds, 33);
+}
+
 TEST(JobBookTest, WhatHappenedIsKeptForMinutesHoweverManyTheJobs) {
   constexpr int kJobs = 30;
   constexpr int kSeconds = 700;
@@ -508,7 +666,7 @@ TEST_F(AgentTest, AsksAJobForItsTraceWhileSomebodyLooks) {
   const auto open = agent();
   auto socket = connect_to(options_.socket);
   ASSERT_TRUE(socket);
-  EXPECT_FALSE(open->trace("job-1")) << "nobody is here yet";
+  EXPECT_FALSE(open->trace("1")) << "nobody is here yet";
   const JobTrace told{.begin_seconds = 5,
                       .steps = {{.epoch = 1, .step = 2, .size = 3}}};
   // Nobody has asked: it is passed over.
@@ -527,7 +685,7 @@ TEST_F(AgentTest, AsksAJobForItsTraceWhileSomebodyLooks) {
   }
   EXPECT_EQ(*open->trace(id), told);
   EXPECT_TRUE(next_but_shares(socket->get(), reader).wants_trace) << "again";
-  EXPECT_FALSE(open->trace("job-99"));
+  EXPECT_FALSE(open->trace("99"));
 }
 
 TEST_F(AgentTest, TheSocketIsPrivate) {
@@ -639,6 +797,34 @@ TEST_F(AgentTest, ThereIsOneAgentAtAPath) {
   ASSERT_FALSE(second);
   EXPECT_THAT(second.error().message(), HasSubstr("another agent has it"));
   EXPECT_TRUE(connect_to(options_.socket));
+}
+
+TEST_F(AgentTest, ThereIsOneAgentAtAPathThoughACleanerTookItsLock) {
+  const auto open = agent();
+  ASSERT_TRUE(std::filesystem::remove(options_.socket + ".lock"));
+
+  const auto second = open_agent(options_);
+
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(second.error().message(), HasSubstr("another agent has it"));
+  EXPECT_TRUE(connect_to(options_.socket));
+}
+
+TEST_F(AgentTest, LeavesTheSocketOfItsSuccessor) {
+  auto first = agent();
+  ASSERT_TRUE(std::filesystem::remove(options_.socket + ".lock"));
+  ASSERT_TRUE(std::filesystem::remove(options_.socket));
+  const auto second = agent();
+
+  first.reset();
+
+  EXPECT_TRUE(connect_to(options_.socket));
+}
+
+TEST_F(AgentTest, TakesItsSocketWithIt) {
+  agent().reset();
+  EXPECT_FALSE(std::filesystem::exists(options_.socket));
 }
 
 TEST_F(AgentTest, LeavesAFileThatIsNoSocket) {

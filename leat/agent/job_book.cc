@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 #include <utility>
 
 namespace leat {
@@ -12,6 +13,13 @@ namespace {
 
 /// Less time than this tells little.
 constexpr double kLeastSeconds = 0.5;
+/// Ranks that have left a job and might come back: the agent may have hung up.
+constexpr std::size_t kMostLeft = 64;
+/// A member that reports nothing for longer than this has stopped.
+constexpr double kSilentSeconds = 3;
+/// The points of a tick are at least that much later than those before: JSON
+/// has thousandths.
+constexpr double kLeastStep = 0.001;
 /// A pace that differs by less is not told anew.
 constexpr double kPaceNoise = 0.02;
 
@@ -23,6 +31,12 @@ bool is_near(const std::optional<Pace>& a, const std::optional<Pace>& b) {
   if (!a || !b) return a.has_value() == b.has_value();
   return is_near(a->offered, b->offered) && is_near(a->reached, b->reached) &&
          is_near(a->ceiling, b->ceiling);
+}
+
+JobTotals totals_of_rank(const WireRates& rates) {
+  JobTotals totals = rates.totals;
+  totals.try_emplace(&counters::kGets, rates.reads);
+  return totals;
 }
 
 double hits_of(const JobTotals& totals) {
@@ -84,6 +98,17 @@ std::optional<JobReport> between(const WireRates& from, const WireRates& to) {
   return report;
 }
 
+/// The report of a member that has stopped, over the `seconds` since its job
+/// was learned from.
+JobReport no_work(const std::optional<WireRates>& latest, double seconds) {
+  JobReport report{.seconds = seconds};
+  if (latest) {
+    report.threads = latest->threads;
+    report.in_flight = latest->in_flight;
+  }
+  return report;
+}
+
 }  // namespace
 
 void JobBook::join(MemberId member, std::uint32_t user, std::int32_t pid,
@@ -139,8 +164,9 @@ void JobBook::leave(MemberId member) {
   const std::string id = found->second.job;
   const auto key =
       std::pair(found->second.user, found->second.registration.job);
-  members_.erase(found);
   Job& job = jobs_[id];
+  keep_totals(found->second, job);
+  members_.erase(found);
   std::erase(job.members, member);
   if (!job.members.empty()) return admit(id, job);
   sharing_.leave(id);
@@ -148,16 +174,48 @@ void JobBook::leave(MemberId member) {
   ids_.erase(key);
 }
 
-void JobBook::report(MemberId member, const WireRates& rates) {
-  const auto found = members_.find(member);
-  if (found != members_.end()) found->second.latest = rates;
+/// A job's counters do not fall when one of its ranks goes.
+void JobBook::keep_totals(const Member& member, Job& job) {
+  if (!member.latest) return;
+  if (job.left.size() >= kMostLeft) {
+    for (const auto& [who, totals] : job.left) add_totals(totals, job.had);
+    job.left.clear();
+  }
+  JobTotals totals = totals_of_rank(*member.latest);
+  std::erase_if(totals, [](const auto& one) { return one.first->is_gauge(); });
+  job.left[member.who()] = std::move(totals);
 }
 
-bool JobBook::learn(const std::string& id, Job& job) {
+void JobBook::report(MemberId member, const WireRates& rates) {
+  const auto found = members_.find(member);
+  if (found == members_.end()) return;
+  found->second.latest = rates;
+  found->second.has_spoken = true;
+}
+
+void JobBook::notice_silence(double now) {
+  for (auto& [id, member] : members_) {
+    const bool is_new = !member.heard_at;
+    if (std::exchange(member.has_spoken, false) || is_new) {
+      member.heard_at = now;
+    }
+    member.is_silent = now - *member.heard_at > kSilentSeconds;
+    // Its next report covers the silence, too, and is only a new beginning.
+    if (member.is_silent) member.learned.reset();
+  }
+}
+
+bool JobBook::learn(const std::string& id, Job& job, double now) {
   std::vector<JobReport> ranks;
   std::map<std::string, double> stalls;
   for (const MemberId member : job.members) {
     const Member& one = members_[member];
+    if (one.is_silent) {
+      const double seconds = now - job.learned_at;
+      if (seconds < kLeastSeconds) return false;
+      ranks.push_back(no_work(one.latest, seconds));
+      continue;
+    }
     if (!one.latest || !one.learned) continue;
     if (one.latest->elapsed_seconds <
         one.learned->elapsed_seconds + kLeastSeconds) {
@@ -171,8 +229,10 @@ bool JobBook::learn(const std::string& id, Job& job) {
       ranks.push_back(*report);
     }
   }
+  job.learned_at = now;
   for (const MemberId member : job.members) {
-    members_[member].learned = members_[member].latest;
+    Member& one = members_[member];
+    if (!one.is_silent) one.learned = one.latest;
   }
   if (ranks.size() != job.members.size()) return false;
   job.last = together(ranks);
@@ -226,14 +286,20 @@ void JobBook::note(const std::string& id, const Job& job, double unix_seconds) {
 
 void JobBook::tick(double now, double unix_seconds) {
   std::vector<std::string> learned;
+  notice_silence(now);
   for (auto& [id, job] : jobs_) {
     hear_of_elsewhere(id, job);
     // The share that held meanwhile, before it is decided anew.
     job.held = whole_share_of(sharing_.jobs().find(id)->second);
-    if (learn(id, job)) learned.push_back(id);
+    if (learn(id, job, now)) learned.push_back(id);
   }
   sharing_.decide(now);
-  for (const std::string& id : learned) note(id, jobs_[id], unix_seconds);
+  // A reader asks for later points than it has, and the clock may go back.
+  const double date =
+      history_.empty()
+          ? unix_seconds
+          : std::max(unix_seconds, history_.back().time_seconds + kLeastStep);
+  for (const std::string& id : learned) note(id, jobs_[id], date);
   const auto& decided = sharing_.decisions();
   const std::uint64_t oldest = sharing_.decided() - decided.size() + 1;
   // The gains of earlier decisions may have been found since.
@@ -377,13 +443,18 @@ JobView JobBook::view_of(const std::string& id, const Job& job) const {
                .predicted_rate = known.foretold_rate,
                .confidence = known.fit.confidence()};
   view.share = whole_share_of(known);
+  std::set<RankOfProcess> present;
   for (const MemberId member : job.members) {
     const Member& one = members_.find(member)->second;
     view.pids.push_back(one.pid);
     if (!one.latest) continue;
-    JobTotals said = one.latest->totals;
-    said.try_emplace(&counters::kGets, one.latest->reads);
-    add_totals(said, view.totals);
+    add_totals(totals_of_rank(*one.latest), view.totals);
+    present.insert(one.who());
+  }
+  add_totals(job.had, view.totals);
+  for (const auto& [who, totals] : job.left) {
+    // One that came back counts on from its own totals.
+    if (!present.contains(who)) add_totals(totals, view.totals);
   }
   if (job.last.seconds > 0) {
     view.wait_fraction =

@@ -53,7 +53,10 @@ class JobBook {
   }
 
   /// Learns from the reports since the last call, and decides. Call about once
-  /// a second. `now`: seconds on any clock that never goes back.
+  /// a second. `now`: seconds on any clock that never goes back. A rank that
+  /// has reported nothing for three seconds (its process was stopped) counts as
+  /// one that does nothing. From its first report after that on, it is learned
+  /// from again.
   void tick(double now, double unix_seconds);
 
   struct Told {
@@ -77,6 +80,7 @@ class JobBook {
   NodeView view() const;
 
  private:
+  using RankOfProcess = std::pair<std::int32_t, std::uint32_t>;
   struct Member {
     std::string job;  ///< Its id.
     std::uint32_t user = 0;
@@ -85,19 +89,30 @@ class JobBook {
     std::optional<WireRates> learned;  ///< The rates already learned from.
     std::optional<WireRates> latest;
     std::optional<Told> told;
+    bool has_spoken = false;         ///< Since the last tick().
+    std::optional<double> heard_at;  ///< Or came, by tick()'s clock.
+    bool is_silent = false;
+
+    RankOfProcess who() const { return {pid, registration.rank}; }
   };
   struct Job {
     WireRegistration registration;  ///< The first rank's.
     std::uint32_t user = 0;
     double since = 0;
     std::vector<MemberId> members;
+    double learned_at = 0;  ///< By tick()'s clock.
+    /// The last totals of those that have left.
+    std::map<RankOfProcess, JobTotals> left;
+    JobTotals had;  ///< The sum of those that left before them.
     JobReport last;
     Share held;                            ///< In that time, of all its ranks.
     std::map<std::string, double> stalls;  ///< For the same time, as fractions.
   };
 
   void admit(const std::string& id, Job& job);
-  bool learn(const std::string& id, Job& job);
+  static void keep_totals(const Member& member, Job& job);
+  void notice_silence(double now);
+  bool learn(const std::string& id, Job& job, double now);
   /// Adds a point to the history.
   void note(const std::string& id, const Job& job, double unix_seconds);
   void hear_of_elsewhere(const std::string& id, const Job& job);

@@ -33,12 +33,15 @@ struct JobView {
   double wait_fraction = 0;               ///< In [0, 1].
   std::map<std::string, double> stalls;   ///< Cause: fraction of the time.
   std::string bottleneck;                 ///< to_string(Bound)
-  JobTotals totals = {};                  ///< Of all local ranks.
+  /// The sum over local ranks; for counters, with those that have left.
+  JobTotals totals = {};
 };
 
 /// A point of a job's history.
 struct JobPoint {
-  double time_seconds = 0;  ///< Unix time.
+  /// Unix time; later than that of the points before, even if the clock went
+  /// back meanwhile. Points of several jobs may have one time.
+  double time_seconds = 0;
   std::string job;
   double threads = 0;
   double in_flight = 0;
@@ -72,8 +75,9 @@ struct NodeView {
   double time_seconds = 0;  ///< Unix time.
   std::string objective;    ///< "throughput" or "fairness"
   double cores = 0;
-  double cores_busy = 0;          ///< By everything on the node.
-  double cores_busy_outside = 0;  ///< By processes without Leat.
+  double cores_busy = 0;  ///< By everything on the node.
+  /// By processes without Leat, and not started by a job.
+  double cores_busy_outside = 0;
   std::uint64_t memory_bytes = 0;
   std::uint64_t in_flight = 0;  ///< Requests that all jobs together may have.
   std::vector<LinkView> links = {};

@@ -1,6 +1,7 @@
 #include "leat/agent/public_text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <optional>
 
@@ -47,8 +48,22 @@ bool may_be_shown(std::uint32_t value) {
   return !is_control && !turns_direction && !breaks_line;
 }
 
+/// In such a URL a container stands where others have a user name:
+/// UrlForm::kInHost of store/url_scheme.h.
+constexpr std::string_view kContainerScheme = "abfss";
+
+/// The letters and digits that `text` ends with.
+std::string_view last_word_of(std::string_view text) {
+  std::size_t begin = text.size();
+  while (begin > 0 &&
+         std::isalnum(static_cast<unsigned char>(text[begin - 1])) != 0) {
+    --begin;
+  }
+  return text.substr(begin);
+}
+
 /// The text behind "://" without user name, password, query and fragment.
-std::string_view bare(std::string_view rest) {
+std::string_view bare(std::string_view scheme, std::string_view rest) {
   const std::string_view authority = rest.substr(0, rest.find_first_of("/?#"));
   const std::size_t colon = authority.find(':');
   const bool has_password =
@@ -59,7 +74,9 @@ std::string_view bare(std::string_view rest) {
   // A password may hold any of "/?#@" where nobody escaped it.
   const std::size_t at =
       (has_password || is_nested ? rest : authority).rfind('@');
-  if (at != std::string_view::npos) rest.remove_prefix(at + 1);
+  const bool is_container = scheme == kContainerScheme && !has_password &&
+                            !is_nested && at == authority.find('@');
+  if (at != std::string_view::npos && !is_container) rest.remove_prefix(at + 1);
   return rest.substr(0, rest.find_first_of("?#"));
 }
 
@@ -72,7 +89,8 @@ std::string without_credentials(std::string_view text) {
     const std::size_t end =
         std::min(text.find_first_of(" \t\r\n\"'<>()", begin), text.size());
     kept.append(text.substr(0, begin));
-    kept.append(bare(text.substr(begin, end - begin)));
+    kept.append(bare(last_word_of(text.substr(0, slashes)),
+                     text.substr(begin, end - begin)));
     text.remove_prefix(end);
   }
 }

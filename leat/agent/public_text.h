@@ -14,7 +14,8 @@ inline constexpr std::size_t kMostPublicBytes = 512;
 /// writing direction become U+FFFD.
 ///
 /// Reduces every URL in the text to scheme, host and path, since user name,
-/// password, query and fragment may be credentials.
+/// password, query and fragment may be credentials. The container of an
+/// abfss:// URL stays.
 std::string public_text(std::string_view text);
 
 }  // namespace leat

@@ -28,6 +28,19 @@ TEST(PublicTextTest, TakesCredentialsOutOfUrls) {
             "cache+https://b/c");
 }
 
+TEST(PublicTextTest, KeepsTheContainerOfAnAzureUrl) {
+  const std::string url = "abfss://photos@ada.dfs.core.windows.net";
+  EXPECT_EQ(public_text(url), url);
+  EXPECT_EQ(public_text(url + "/train/a@b?sig=1"), url + "/train/a@b");
+  EXPECT_EQ(public_text("cache+" + url + ":443/x"), "cache+" + url + ":443/x");
+  EXPECT_EQ(public_text("(" + url + ")"), "(" + url + ")");
+
+  EXPECT_EQ(public_text("abfss://ada:se/cret@host/x"), "abfss://host/x");
+  EXPECT_EQ(public_text("abfss://ada:1234@host/x"), "abfss://host/x");
+  EXPECT_EQ(public_text("abfss://a@b@host/x"), "abfss://host/x");
+  EXPECT_EQ(public_text("xabfss://token@host/x"), "xabfss://host/x");
+}
+
 TEST(PublicTextTest, LetsNoTerminalOrReaderBeCommanded) {
   EXPECT_EQ(public_text("a\x1b[2Jb\nc\x7f"), "a\uFFFD[2Jb\uFFFDc\uFFFD");
   EXPECT_EQ(public_text("\u009b31m"), "\uFFFD31m");

@@ -158,14 +158,18 @@ Result<NamedLedger> ledger_in(const std::string& text,
         "has no ledger: give the output of leat bench --json or of leat "
         "profile --json, or loader.ledger() as JSON");
   }
+  const auto is_amount_or_missing = [&](std::string_view key) {
+    const auto found = ledger.find(key);
+    return found == ledger.end() ||
+           (found->is_number() && found->get<double>() >= 0 &&
+            found->get<double>() < 1e18);
+  };
   for (const Quantity& quantity : kQuantities) {
-    const auto found = ledger.find(quantity.key);
-    if (found == ledger.end()) continue;
-    if (!found->is_number() || !(found->get<double>() >= 0) ||
-        !(found->get<double>() < 1e18)) {
+    if (!is_amount_or_missing(quantity.key)) {
       return refuse(fmt::format("{} is no amount", quantity.key));
     }
   }
+  if (!is_amount_or_missing("began")) return refuse("began is no time");
   for (const char* key :
        {"provider", "processor_energy", "grid", "carbon_source"}) {
     if (ledger.contains(key) && !ledger[key].is_string()) {

@@ -73,6 +73,15 @@ TEST_F(LedgerCommandTest, AppendicesHoldTheTableAndEscapeNames) {
   EXPECT_THAT(read("t.html"), HasSubstr("<td>GETs</td><td>4000</td>"));
 }
 
+TEST_F(LedgerCommandTest, AGridOfARunThatBeganAtNoTimeIsAnError) {
+  const Outcome outcome =
+      run({put("r.json", R"({"gets": 1, "kwh": 1, "began": "x"})"), "--grid",
+           "DEU"});
+
+  EXPECT_NE(outcome.code, ExitCode::kDone);
+  EXPECT_THAT(outcome.err, HasSubstr("began is no time"));
+}
+
 TEST_F(LedgerCommandTest, WhatIsNoLedgerIsRefusedByItsName) {
   for (const auto& [text, why] :
        {std::pair{"no json", "is no JSON object"},
@@ -81,6 +90,9 @@ TEST_F(LedgerCommandTest, WhatIsNoLedgerIsRefusedByItsName) {
         std::pair{"{\"ledger\": 3}", "has no ledger"},
         std::pair{"{\"gets\": \"many\"}", "gets is no amount"},
         std::pair{"{\"gets\": -1}", "gets is no amount"},
+        std::pair{"{\"gets\": 1, \"began\": \"x\"}", "began is no time"},
+        std::pair{"{\"gets\": 1, \"began\": -1}", "began is no time"},
+        std::pair{"{\"gets\": 1, \"began\": 1e18}", "began is no time"},
         std::pair{"{\"gets\": 1, \"provider\": 3}", "provider is no text"}}) {
     const auto wrong = ledger_in(text, "r.json");
 

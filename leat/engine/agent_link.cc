@@ -79,6 +79,7 @@ class PollingLink final : public AgentLink {
     const std::uint64_t one = 1;
     (void)!::write(wake_.get(), &one, sizeof one);
     thread_.join();
+    if (::getpid() == pid_) hang_up();
   }
 
  private:
@@ -172,10 +173,18 @@ class PollingLink final : public AgentLink {
 
   /// Drops the connection; the share stays as it is.
   void lose() {
-    socket_ = OwnedFd();
+    hang_up();
     unsent_.clear();
   }
 
+  /// Processes that were forked meanwhile hold the socket, too: to close ours
+  /// would not end the connection.
+  void hang_up() {
+    if (socket_) (void)::shutdown(socket_.get(), SHUT_RDWR);
+    socket_ = OwnedFd();
+  }
+
+  const pid_t pid_ = ::getpid();
   const AgentLinkOptions options_;
   const OwnedFd wake_;
   // Used by the link's thread alone.
@@ -189,6 +198,35 @@ class PollingLink final : public AgentLink {
 
 std::string_view base_name(std::string_view path) {
   return path.substr(path.find_last_of('/') + 1);
+}
+
+/// The script or module that Python runs, of its command line:
+/// python -u train.py --token ..., python -um package.train ...
+std::optional<std::string_view> python_script(
+    const std::vector<std::string_view>& words) {
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    // Only a program's text has several lines.
+    if (word.find('\n') != std::string_view::npos) return std::nullopt;
+    if (!word.starts_with('-')) return base_name(word);
+    if (word == "-") return std::nullopt;  // The program comes as input.
+    if (word.starts_with("--")) {
+      if (word == "--check-hash-based-pycs") ++i;
+      continue;
+    }
+    // Short options may be written together. One of these takes the rest of the
+    // word as its value, or else the next word.
+    const std::size_t at = word.find_first_of("cmWX", 1);
+    if (at == std::string_view::npos) continue;
+    const std::string_view rest = word.substr(at + 1);
+    if (word[at] == 'c') return std::nullopt;  // The value is the program.
+    if (word[at] == 'm' && !rest.empty()) return rest;
+    if (word[at] == 'm') {
+      return i + 1 < words.size() ? std::optional(words[i + 1]) : std::nullopt;
+    }
+    if (rest.empty()) ++i;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -207,41 +245,37 @@ std::string job_name(const Env& env, std::string_view command_line) {
   if (words.empty()) return "";
   const std::string_view program = base_name(words[0]);
   if (!program.starts_with("python")) return std::string(program);
-  // python -u train.py --token ..., python -m package.train ...
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    if (words[i] == "-m" && i + 1 < words.size()) {
-      return std::string(words[i + 1]);
-    }
-    if (words[i] == "-c") break;  // The program is the word itself.
-    if (words[i] == "-W" || words[i] == "-X") {
-      ++i;
-    } else if (!words[i].starts_with('-')) {
-      return std::string(base_name(words[i]));
-    }
-  }
-  return std::string(program);
+  return std::string(python_script(words).value_or(program));
 }
 
 std::unique_ptr<AgentLink> open_agent_link(AgentLinkOptions options) {
   return std::make_unique<PollingLink>(std::move(options));
 }
 
-std::string job_key(const Env& env, const std::string& dataset) {
+std::string job_key(const Env& env, const JobLoader& loader) {
+  std::string key;
   for (const char* name : {"TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"}) {
     // torchrun says "none" unless it was given an id.
     const auto id = value_of(env, name);
-    if (id && *id != "none") return fmt::format("{} {} {}", name, *id, dataset);
+    if (!key.empty() || !id || *id == "none") continue;
+    key = fmt::format("{} {} ", name, *id);
   }
-  // Only one job on a node can rendezvous at such a place.
-  const auto world = value_of(env, "WORLD_SIZE");
-  const auto port = value_of(env, "MASTER_PORT");
-  if (world && *world != "1" && port) {
-    return fmt::format("{}:{} of {} {}",
-                       value_of(env, "MASTER_ADDR").value_or(""), *port, *world,
-                       dataset);
+  // An allocation may hold several trainings, and an id may be given twice, but
+  // only one training can meet at such a place.
+  if (const auto port = value_of(env, "MASTER_PORT")) {
+    key +=
+        fmt::format("{}:{} ", value_of(env, "MASTER_ADDR").value_or(""), *port);
   }
-  return fmt::format("{}.{}", ::getpid(),
-                     SteadyClock().now().time_since_epoch().count());
+  if (key.empty() || loader.world_size == 1) {
+    return fmt::format("{}.{}", ::getpid(),
+                       SteadyClock().now().time_since_epoch().count());
+  }
+  if (const auto step = value_of(env, "SLURM_STEP_ID")) {
+    key += fmt::format("step {} ", *step);
+  }
+  // The dataset is last, since a long text is cut.
+  return fmt::format("{}loader {} of {} ranks {}", key, loader.ordinal,
+                     loader.world_size, loader.dataset);
 }
 
 }  // namespace leat

@@ -1,5 +1,6 @@
 // A loader's line to the agent of its node.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -42,11 +43,24 @@ class AgentLink {
 };
 std::unique_ptr<AgentLink> open_agent_link(AgentLinkOptions options);
 
-/// A key that all ranks of a job share and no other job of that time has: under
-/// torchrun and Slurm the job's id; otherwise the place where its ranks meet
-/// (MASTER_ADDR, MASTER_PORT and WORLD_SIZE), with the dataset; otherwise a key
-/// for this loader alone.
-std::string job_key(const Env& env, const std::string& dataset);
+/// One of the loaders of a training.
+struct JobLoader {
+  std::string dataset;
+  std::uint32_t world_size = 1;  ///< All processes of the training.
+  /// The number of loaders with this dataset and place among the ranks that its
+  /// process opened before.
+  std::uint64_t ordinal = 0;
+};
+
+/// A key that all ranks of a job share and no other job of that time has. A
+/// loader of several ranks has it from the id that torchrun or Slurm gave, from
+/// the place where its ranks meet (MASTER_ADDR, MASTER_PORT) and Slurm's step,
+/// each where it is said; and from all of `loader`, so that a loader for
+/// training and one for evaluation are two jobs. With one rank, or with neither
+/// id nor place, the key is for this loader alone.
+///
+/// REQUIRES: all ranks open their loaders with one dataset in the same order.
+std::string job_key(const Env& env, const JobLoader& loader);
 
 /// A readable name for a job: LEAT_JOB_NAME, or Slurm's name for it, or the
 /// script or program that runs. Takes nothing else from the command line, which

@@ -14,11 +14,19 @@ std::optional<std::uint64_t> number_in(const std::filesystem::path& path) {
   return std::nullopt;
 }
 
-/// "intel-rapl:0", but not "intel-rapl:0:1", a part of it.
-bool is_package(const std::string& name) {
-  const std::size_t colon = name.find(':');
-  return name.starts_with("intel-rapl:") &&
-         name.find(':', colon + 1) == std::string::npos;
+/// "intel-rapl:0", but not "intel-rapl:0:1", a part of it, nor the zone "psys",
+/// which is the whole platform with its packages. Names are "package-0" or, in
+/// a package of several dies, "package-0-die-1".
+bool is_package(const std::filesystem::path& zone) {
+  const std::string folder = zone.filename().string();
+  const std::size_t colon = folder.find(':');
+  if (!folder.starts_with("intel-rapl:") ||
+      folder.find(':', colon + 1) != std::string::npos) {
+    return false;
+  }
+  std::ifstream file(zone / "name");
+  std::string name;
+  return !(file >> name) || name.starts_with("package");
 }
 
 }  // namespace
@@ -30,11 +38,10 @@ std::map<std::string, std::uint64_t> EnergyMeter::read() const {
   std::map<std::string, std::uint64_t> counters;
   std::error_code failed;
   for (const auto& entry : std::filesystem::directory_iterator(root_, failed)) {
-    const std::string name = entry.path().filename().string();
-    if (!is_package(name)) continue;
+    if (!is_package(entry.path())) continue;
     const auto counter = number_in(entry.path() / "energy_uj");
     if (!counter) return {};
-    counters[name] = *counter;
+    counters[entry.path().filename().string()] = *counter;
   }
   return counters;
 }

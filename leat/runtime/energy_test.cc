@@ -38,6 +38,26 @@ TEST_F(EnergyTest, PackagesAreAddedAndTheirPartsAreNot) {
   EXPECT_EQ(meter.joules(), 2.5);
 }
 
+TEST_F(EnergyTest, ThePlatformIsNotAddedToItsPackages) {
+  const auto name = [&](const std::string& domain, const std::string& text) {
+    std::filesystem::create_directories(root_ / domain);
+    std::ofstream(root_ / domain / "name") << text << '\n';
+  };
+  name("intel-rapl:0", "package-0");
+  name("intel-rapl:1", "package-1-die-0");
+  name("intel-rapl:2", "psys");
+  for (const char* zone : {"intel-rapl:0", "intel-rapl:1", "intel-rapl:2"}) {
+    set(zone, 0);
+  }
+  EnergyMeter meter(root_);
+
+  set("intel-rapl:0", 1'000'000);
+  set("intel-rapl:1", 2'000'000);
+  set("intel-rapl:2", 9'000'000);
+
+  EXPECT_EQ(meter.joules(), 3);
+}
+
 TEST_F(EnergyTest, ACounterThatBeganAnewIsCountedOn) {
   set("intel-rapl:0", 9'000'000);
   EnergyMeter meter(root_);

@@ -356,8 +356,9 @@ def once(level: int, text: str) -> None:
 
 
 def shown(url: str) -> str:
-    """Without what may be a secret: a user, a password, the parameters of a signed URL."""
-    return re.sub(r"//[^/@]*@", "//", url).split("?")[0]
+    """Without what may be a secret: a user, a password, the parameters of a signed URL. In an
+    abfss:// URL a container stands where others have the user, and stays."""
+    return re.sub(r"(?<!\babfss:)//[^/@]*@|//[^/@]*:[^/@]*@", "//", url).split("?")[0]
 
 
 def _what(dataset: Any) -> str:

@@ -672,6 +672,10 @@ def test_the_tail_of_a_stream_is_said_once_it_is_known(
 
 def test_no_secret_of_a_url_is_said():
     assert _say.shown("https://me:pass@host/photos?X-Amz-Signature=abc") == "https://host/photos"
+    azure = "abfss://photos@ada.dfs.core.windows.net/train"
+    assert _say.shown(f"{azure}?sig=abc") == azure, "photos is a container, without which nothing can be opened"
+    assert _say.shown("abfss://me:pass@host/x") == "abfss://host/x"
+    assert _say.shown("s3://me@bucket/x") == "s3://bucket/x"
 
 
 def test_a_job_of_tasks_that_srun_did_not_start_is_mentioned(pictures, said, monkeypatch):

@@ -38,6 +38,8 @@ struct JobCounter {
   constexpr const char* key() const {
     return shown_as == nullptr ? name : shown_as;
   }
+  /// It may fall.
+  constexpr bool is_gauge() const { return !exposed_as.ends_with("_total"); }
   constexpr bool is_whole() const {
     return unit == Unit::kCount || unit == Unit::kBytes;
   }

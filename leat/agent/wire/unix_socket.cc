@@ -86,17 +86,42 @@ Result<void> prepare_folder(const std::string& path,
   return {};
 }
 
+Error another_has(const std::string& path) {
+  return failed(ErrorCode::kUnavailable, path,
+                "another agent has it; end that one or give another --socket");
+}
+
 Result<OwnedFd> lock_beside(const std::string& path) {
   const std::string name = path + ".lock";
   OwnedFd lock(
       ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock) return failed_errno(path, "its .lock cannot be made");
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    return failed(
-        ErrorCode::kUnavailable, path,
-        "another agent has it; end that one or give another --socket");
-  }
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return another_has(path);
   return lock;
+}
+
+/// Removes what a dead agent left. A live one is found by its answer, too: its
+/// .lock may be gone, since cleaners of /tmp take old files.
+Result<void> remove_dead(const std::string& path, const sockaddr_un& address) {
+  struct stat is {};
+  if (::lstat(path.c_str(), &is) != 0) return {};
+  if (!S_ISSOCK(is.st_mode)) {
+    return failed(ErrorCode::kInvalidArgument, path,
+                  "is a file that is no socket; give another --socket");
+  }
+  const OwnedFd socket(
+      ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return failed_errno(path, "no socket");
+  // EAGAIN: as many wait there as can.
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address),
+                sizeof address) == 0 ||
+      errno == EAGAIN) {
+    return another_has(path);
+  }
+  if (::unlink(path.c_str()) != 0) {
+    return failed_errno(path, "what is left of an earlier agent stays");
+  }
+  return {};
 }
 
 }  // namespace
@@ -142,17 +167,7 @@ Result<ListeningSocket> listen_at(const std::string& path,
   LEAT_TRY_VOID(prepare_folder(path, group));
   ListeningSocket made;
   LEAT_TRY(made.lock, lock_beside(path));
-  struct stat is {};
-  if (::lstat(path.c_str(), &is) == 0) {
-    if (!S_ISSOCK(is.st_mode)) {
-      return failed(ErrorCode::kInvalidArgument, path,
-                    "is a file that is no socket; give another --socket");
-    }
-    // Its maker is gone: the lock was free.
-    if (::unlink(path.c_str()) != 0) {
-      return failed_errno(path, "what is left of an earlier agent stays");
-    }
-  }
+  LEAT_TRY_VOID(remove_dead(path, address));
   made.socket =
       OwnedFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!made.socket) return failed_errno(path, "no socket");
@@ -162,6 +177,12 @@ Result<ListeningSocket> listen_at(const std::string& path,
              sizeof address) != 0) {
     return failed_errno(path, "cannot be made");
   }
+  struct stat is {};
+  if (::lstat(path.c_str(), &is) != 0) {
+    return failed_errno(path, "cannot be found");
+  }
+  made.device = is.st_dev;
+  made.inode = is.st_ino;
   if (group && (::chown(path.c_str(), static_cast<uid_t>(-1), *group) != 0 ||
                 ::chmod(path.c_str(), 0660) != 0)) {
     return failed_errno(path, "cannot be given to the group");
@@ -170,6 +191,15 @@ Result<ListeningSocket> listen_at(const std::string& path,
     return failed_errno(path, "cannot be listened at");
   }
   return made;
+}
+
+void remove_socket(const ListeningSocket& mine, const std::string& path) {
+  struct stat is {};
+  if (::lstat(path.c_str(), &is) != 0 || is.st_dev != mine.device ||
+      is.st_ino != mine.inode) {
+    return;
+  }
+  (void)::unlink(path.c_str());
 }
 
 Result<OwnedFd> connect_to(const std::string& path) {

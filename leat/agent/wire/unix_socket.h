@@ -35,6 +35,9 @@ std::vector<std::string> agent_paths(const Env& env);
 struct ListeningSocket {
   OwnedFd lock;
   OwnedFd socket;
+  // The numbers of the file at `path`.
+  dev_t device = 0;
+  ino_t inode = 0;
 };
 /// Mode 0600, or 0660 of `group`. Makes the folder, private or for the group to
 /// enter, if it is missing.
@@ -47,6 +50,11 @@ struct ListeningSocket {
 ///   kNotFound          what the folder would lie in is missing
 Result<ListeningSocket> listen_at(const std::string& path,
                                   std::optional<gid_t> group);
+
+/// Removes the file of `mine` at `path`, but not that of a successor, which has
+/// its place if somebody removed ours. REQUIRES: mine.socket is open, so that
+/// no other file has its number.
+void remove_socket(const ListeningSocket& mine, const std::string& path);
 
 /// Does not block.
 ///

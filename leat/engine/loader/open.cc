@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <map>
 #include <string>
 #include <utility>
 #include <variant>
@@ -9,6 +10,8 @@
 
 #include "leat/agent/wire/unix_socket.h"
 #include "leat/base/errors.h"
+#include "leat/base/mutex.h"
+#include "leat/engine/agent_link.h"
 #include "leat/engine/loader/machine.h"
 #include "leat/store/url.h"
 
@@ -73,6 +76,15 @@ std::vector<std::string> buckets_of(const Dataset& dataset) {
   if (dataset.parts.empty()) add(dataset.url);
   for (const StorePlace& part : dataset.parts) add(part.url);
   return buckets;
+}
+
+/// JobLoader::ordinal of a loader that is opened now.
+std::uint64_t next_ordinal(const std::string& dataset, Rank process) {
+  static Mutex mutex;
+  static auto& opened =
+      *new std::map<std::pair<std::string, Rank>, std::uint64_t>;
+  const MutexLock lock(mutex);
+  return opened[{dataset, process}]++;
 }
 
 }  // namespace
@@ -216,7 +228,10 @@ void Loader::Machine::join_agent(const Env& env) {
     const MutexLock lock(mutex);
     return schedule->dataset();
   }();
-  WireRegistration who{.job = job_key(env, dataset.url),
+  const JobLoader one{.dataset = dataset.url,
+                      .world_size = job.process.world_size,
+                      .ordinal = next_ordinal(dataset.url, job.process)};
+  WireRegistration who{.job = job_key(env, one),
                        .name = job_name(env, own_command_line()),
                        .dataset = dataset.url,
                        .rank = job.process.rank,
