@@ -86,8 +86,7 @@ Result<MaybeOpened> asked_by_another_node(const PublishedPlace& place,
   LEAT_TRY(MaybeOpened others,
            place.job->take(place.store, place.prefix, place.path, stop));
   if (others && place.path) {
-    write_seen(*place.path, {.seen = "another node",
-                             .catalogue = others->catalogue->digest().hex()});
+    write_seen(*place.path, note_of("another node", *others->catalogue));
     note_asked(*place.path);
   }
   return others;
@@ -103,15 +102,13 @@ bool is_vouched_for(const PublishedPlace& place, const Catalogue& catalogue,
                     std::string_view seen) {
   if (!place.path) return false;
   const auto note = read_seen(*place.path);
-  return note && note->seen == seen &&
-         note->catalogue == catalogue.digest().hex();
+  return note && note->seen == seen && is_of(*note, catalogue);
 }
 
 void vouch_for(const PublishedPlace& place, const Catalogue& catalogue,
                const std::string& seen) {
   if (!place.path) return;
-  write_seen(*place.path,
-             {.seen = seen, .catalogue = catalogue.digest().hex()});
+  write_seen(*place.path, note_of(seen, catalogue));
 }
 
 /// A user who may not list may read all the same, and that is enough.
@@ -229,8 +226,7 @@ MaybeOpened chosen_by_others(const PublishedPlace& place, Candidates& all) {
   const auto note = read_seen(*place.path);
   if (!note) return std::nullopt;
   for (MaybeOpened* candidate : {&all.published, &all.cached}) {
-    if (*candidate &&
-        (*candidate)->catalogue->digest().hex() == note->catalogue) {
+    if (*candidate && is_of(*note, *(*candidate)->catalogue)) {
       return std::move(*candidate);
     }
   }

@@ -247,8 +247,8 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
   job.give(made);
   if (path) {
     // Without a look before it the note tells other ranks alone.
-    write_seen(*path, {.seen = sought.seen.empty() ? "made" : sought.seen,
-                       .catalogue = made.catalogue->digest().hex()});
+    write_seen(*path, note_of(sought.seen.empty() ? "made" : sought.seen,
+                              *made.catalogue));
     note_asked(*path);
   }
   if (former) {

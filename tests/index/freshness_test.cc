@@ -113,13 +113,16 @@ TEST(SeenNoteTest, IsReadAsItWasWrittenOrNotAtAll) {
   const std::string path = ::testing::TempDir() + "/seen-note-test";
   std::filesystem::remove(path + ".seen");
   EXPECT_FALSE(read_seen(path));
-  write_seen(path, {.seen = "listing ab", .catalogue = "cd"});
+  write_seen(path, {.seen = "listing ab", .catalogue = "cd", .versions = "ef"});
   const auto note = read_seen(path);
   ASSERT_TRUE(note);
   EXPECT_EQ(note->seen, "listing ab");
   EXPECT_EQ(note->catalogue, "cd");
+  EXPECT_EQ(note->versions, "ef");
   for (const std::string text :
-       {"", "leat seen 1\n", "leat seen 1\nab\ncd", "another 1\nab\ncd\n"}) {
+       {"", "leat seen 2\n", "leat seen 2\nab\ncd\nef", "leat seen 2\nab\ncd\n",
+        "another 2\nab\ncd\nef\n",
+        "leat seen 1\nab\ncd\n"}) {  // It has no versions.
     std::ofstream(path + ".seen") << text;
     EXPECT_FALSE(read_seen(path)) << text;
   }

@@ -180,6 +180,50 @@ TEST_F(OpenCatalogueTest, WhatIsPublishedIsLookedAtToo) {
   EXPECT_EQ(open(*store_)->source, CatalogueSource::kPublished);
 }
 
+TEST_F(OpenCatalogueTest, WhatIsPublishedWithEtagsOfFormerBytesIsNotTaken) {
+  const auto published = publish_catalogue(*store_, "p", {}, {});
+  ASSERT_TRUE(store_->write("p/a/1", as_bytes("3"), {}));  // The same size.
+  const auto built = open(*store_, {});
+  ASSERT_EQ(built->source, CatalogueSource::kBuilt);
+  const Catalogue& first = *published->catalogue;
+  ASSERT_EQ(built->catalogue->digest(), first.digest());
+  ASSERT_NE(built->catalogue->object({0}).etag, first.object({0}).etag);
+
+  for (int starts = 0; starts < 2; ++starts) {
+    const auto again = open(*store_, {});
+
+    EXPECT_EQ(again->source, CatalogueSource::kCache);
+    EXPECT_EQ(again->catalogue->object({0}).etag,
+              built->catalogue->object({0}).etag);
+  }
+}
+
+TEST_F(OpenCatalogueTest, NorDoOtherRanksTakeIt) {
+  ASSERT_TRUE(publish_catalogue(*store_, "p", {}, {}));
+  ASSERT_TRUE(store_->write("p/a/1", as_bytes("3"), {}));
+  const auto env_of = [&](const std::string& rank) {
+    return fake_env({{"LEAT_CACHE_DIR", folder_.string()},
+                     {"RANK", rank},
+                     {"WORLD_SIZE", "2"},
+                     {"LOCAL_RANK", rank},
+                     {"LOCAL_WORLD_SIZE", "2"}});
+  };
+  env_ = env_of("0");
+  const auto built = open(*store_, {});
+  ASSERT_EQ(built->source, CatalogueSource::kBuilt);
+  // Of the ranks of a process each looks by itself; this one's look is past.
+  const std::string seen = built->file + ".seen";
+  std::filesystem::last_write_time(
+      seen, std::filesystem::last_write_time(seen) + std::chrono::seconds(1));
+  env_ = env_of("1");
+
+  const auto other = open(*store_, {});
+
+  EXPECT_EQ(other->source, CatalogueSource::kCache);
+  EXPECT_EQ(other->catalogue->object({0}).etag,
+            built->catalogue->object({0}).etag);
+}
+
 TEST_F(OpenCatalogueTest, AnEarlierOneIsKeptForEpochsThatBeganWithIt) {
   const auto before = open(*store_, {});
   const std::string digest = before->catalogue->digest().hex();
