@@ -212,13 +212,20 @@ Result<bool> is_true(const PublishedPlace& place,
   return true;
 }
 
-/// True if the catalogue was made from another inventory than this, or from
-/// another version of it.
+/// The SeenNote's text for a catalogue of an inventory; empty without one, or
+/// if nobody knows its version.
+std::string text_of_inventory(const IndexOptions& options) {
+  if (!options.objects || options.objects_version.empty()) return "";
+  return "inventory " + options.objects_version;
+}
+
+/// True if the catalogue was not made from this version of this inventory, or
+/// the store was asked about it since.
 bool is_of_another_inventory(const PublishedPlace& place,
                              const std::string& seen) {
+  if (seen.empty()) return false;
   const auto note = place.path ? read_seen(*place.path) : std::nullopt;
-  return !seen.empty() && note && note->seen.starts_with("inventory ") &&
-         note->seen != seen;
+  return !note || note->seen != seen;
 }
 
 /// The one that another rank of this node has found good, or made.
@@ -327,6 +334,7 @@ Result<Sought> seek_catalogue(const PublishedPlace& place,
     LEAT_TRY(is_asked, has_been_asked(place, options, sought, stop));
   }
   if (place.path) sought.before = catalogue_identity(*place.path);
+  sought.seen = text_of_inventory(options.index);
   if (options.refresh.is_always()) return sought;
   if (is_checked && !options.index.objects && !is_asked) {
     LEAT_TRY(sought.good, asked_by_another_node(place, stop));
@@ -343,14 +351,10 @@ Result<Sought> seek_catalogue(const PublishedPlace& place,
     if (place.path) note_asked(*place.path);
     return sought;
   }
-  if (options.index.objects && options.refresh.is_automatic()) {
-    if (!options.index.objects_version.empty()) {
-      sought.seen = "inventory " + options.index.objects_version;
-    }
-    if (all.cached && is_of_another_inventory(place, sought.seen)) {
-      sought.outdated = std::move(all.cached);
-      return sought;
-    }
+  if (options.refresh.is_automatic() && all.cached &&
+      is_of_another_inventory(place, sought.seen)) {
+    sought.outdated = std::move(all.cached);
+    return sought;
   }
   LEAT_TRY_VOID(choose_unchecked(place, std::move(all), sought, stop));
   return sought;

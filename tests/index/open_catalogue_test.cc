@@ -224,6 +224,44 @@ TEST_F(OpenCatalogueTest, NorDoOtherRanksTakeIt) {
             built->catalogue->object({0}).etag);
 }
 
+/// An inventory whose version is the number of its objects.
+CatalogueOptions inventory_of(int objects, Refresh refresh) {
+  CatalogueOptions options;
+  options.refresh = refresh;
+  options.index.objects_version = std::to_string(objects);
+  options.index.objects =
+      [objects](std::stop_token) -> Result<std::vector<ObjectInfo>> {
+    std::vector<ObjectInfo> all;
+    for (int i = 1; i <= objects; ++i) {
+      all.push_back({.key = "a/" + std::to_string(i), .size_bytes = 1});
+    }
+    return all;
+  };
+  return options;
+}
+
+TEST_F(OpenCatalogueTest, ANewerInventoryIsTakenAfterALookAtTheStore) {
+  const auto opened = [&](const CatalogueOptions& options) {
+    const auto found = open(*store_, options);
+    EXPECT_TRUE(found) << found.error().message();
+    return found ? found->catalogue->samples() : 0;
+  };
+  EXPECT_EQ(opened({}), 2u);  // By listing.
+  EXPECT_EQ(opened(inventory_of(3, Refresh::automatic())), 3u);
+  EXPECT_EQ(opened(inventory_of(4, Refresh::automatic())), 4u);
+  EXPECT_EQ(opened({}), 2u);
+  EXPECT_EQ(opened(inventory_of(5, Refresh::automatic())), 5u);
+}
+
+TEST_F(OpenCatalogueTest, ANewerInventoryIsTakenAfterOneThatWasToBeRead) {
+  ASSERT_TRUE(open(*store_, inventory_of(3, Refresh::always())));
+  EXPECT_EQ(open(*store_, inventory_of(3, Refresh::automatic()))->source,
+            CatalogueSource::kCache);
+  const auto newer = open(*store_, inventory_of(4, Refresh::automatic()));
+  EXPECT_EQ(newer->source, CatalogueSource::kBuilt);
+  EXPECT_EQ(newer->catalogue->samples(), 4u);
+}
+
 TEST_F(OpenCatalogueTest, AnEarlierOneIsKeptForEpochsThatBeganWithIt) {
   const auto before = open(*store_, {});
   const std::string digest = before->catalogue->digest().hex();
