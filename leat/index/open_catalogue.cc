@@ -241,8 +241,8 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
       options.index.selection.is_usual()) {
     return cannot_list(store, prefix);
   }
-  if (sought.outdated) keep_earlier(path, *sought.outdated);
   const MaybeOpened former = former_catalogue(sought, path, launch);
+  if (former) keep_earlier(path, *former);
   LEAT_TRY(OpenedCatalogue made, build_once(place, options, sought, stop));
   job.give(made);
   if (path) {

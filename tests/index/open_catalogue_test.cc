@@ -281,6 +281,25 @@ TEST_F(OpenCatalogueTest, AnEarlierOneIsKeptForEpochsThatBeganWithIt) {
   EXPECT_FALSE(earlier_catalogue("s3://bucket/p", {}, digest, env_));
 }
 
+TEST_F(OpenCatalogueTest, AnEarlierOneIsKeptWithoutALookToo) {
+  for (const char* refresh : {"always", "if-older-than:1d"}) {
+    const auto before = open(*store_, {});
+    const std::string digest = before->catalogue->digest().hex();
+    add_object(std::string("p/c/") + refresh);
+    std::filesystem::last_write_time(
+        before->file,
+        std::filesystem::file_time_type::clock::now() - std::chrono::hours(25));
+    CatalogueOptions options;
+    options.refresh = *Refresh::parse(refresh);
+    ASSERT_EQ(open(*store_, options)->source, CatalogueSource::kBuilt);
+
+    const auto earlier = earlier_catalogue("s3://bucket/p", {}, digest, env_);
+
+    ASSERT_TRUE(earlier) << refresh;
+    EXPECT_EQ(earlier->catalogue->samples(), before->catalogue->samples());
+  }
+}
+
 TEST_F(OpenCatalogueTest, LooksBesideTheDataFirst) {
   ASSERT_TRUE(open(*store_));
   add_object("p/c/3");

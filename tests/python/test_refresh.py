@@ -498,15 +498,21 @@ def keys_of(batches) -> list[str]:
     return [batch["key"][0] for batch in batches]
 
 
-def test_an_epoch_goes_on_with_the_catalogue_that_it_began_with(folder, fresh_cache, caplog):
-    with loader_of(folder) as loader:
+@pytest.mark.parametrize("refresh", ["auto", "always", "if-older-than:1d"])
+def test_an_epoch_goes_on_with_the_catalogue_that_it_began_with(folder, fresh_cache, caplog, refresh):
+    def opened() -> leat.Loader:
+        return loader_of(leat.Dataset(folder, refresh=refresh))
+
+    with opened() as loader:
         whole = keys_of(loader)
-    with loader_of(folder) as loader:
+    with opened() as loader:
         begun = [next(iter(loader))["key"][0]]
         state = json.loads(json.dumps(loader.state_dict()))
     write(folder / "3.bin", b"x")
+    (cached,) = fresh_cache.glob("catalogues/*.leatcat")
+    age(cached, 2 * DAY)
 
-    with loader_of(folder) as loader:
+    with opened() as loader:
         assert len(loader) == 4
         loader.load_state_dict(state)
         assert "goes on with the catalogue that it began with" in caplog.text
