@@ -1,8 +1,10 @@
 #include "leat/index/catalogue_search.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <utility>
 #include <vector>
@@ -293,6 +295,18 @@ std::string earlier_path(const std::string& path, std::string_view digest) {
   return fmt::format("{}.of-{}", path, digest);
 }
 
+/// A name beside `path` that no other process or thread uses.
+std::string link_path(const std::string& path) {
+  static std::atomic<std::uint64_t> links = 0;
+  return fmt::format("{}.link-{}-{}", path, ::getpid(), ++links);
+}
+
+/// False if the file was replaced since this catalogue was read from it.
+bool still_holds(const std::string& file, const Catalogue& catalogue) {
+  const auto held = map_catalogue(file, {.most_checked_bytes = 0});
+  return held && is_of(note_of("", catalogue), *held);
+}
+
 }  // namespace
 
 Result<std::optional<OpenedCatalogue>> find_cached(
@@ -364,9 +378,16 @@ void keep_earlier(const std::optional<std::string>& path,
                   const OpenedCatalogue& outdated) {
   if (!path || outdated.file.empty()) return;
   std::error_code ignored;  // Without it, a resumed epoch is refused.
-  std::filesystem::create_hard_link(
-      outdated.file, earlier_path(*path, outdated.catalogue->digest().hex()),
-      ignored);
+  const std::string link = link_path(*path);
+  std::filesystem::remove(link, ignored);
+  std::filesystem::create_hard_link(outdated.file, link, ignored);
+  if (still_holds(link, *outdated.catalogue)) {
+    // One of the same digest may be there, whose objects had other versions.
+    std::filesystem::rename(
+        link, earlier_path(*path, outdated.catalogue->digest().hex()), ignored);
+  }
+  // If both names are of one file already, the system renames nothing.
+  std::filesystem::remove(link, ignored);
   auto kept = earlier_of(*path);
   std::ranges::sort(kept, {}, [&](const std::filesystem::path& file) {
     return std::filesystem::last_write_time(file, ignored);

@@ -300,6 +300,25 @@ TEST_F(OpenCatalogueTest, AnEarlierOneIsKeptWithoutALookToo) {
   }
 }
 
+TEST_F(OpenCatalogueTest, TheLatestEarlierOneOfADigestIsKept) {
+  ASSERT_TRUE(open(*store_, {}));
+  ASSERT_TRUE(store_->write("p/a/1", as_bytes("3"), {}));  // The same size.
+  const auto begun = open(*store_, {});
+  const std::string digest = begun->catalogue->digest().hex();
+  add_object("p/c/3");
+  ASSERT_TRUE(open(*store_, {}));
+
+  const auto earlier = earlier_catalogue("s3://bucket/p", {}, digest, env_);
+
+  ASSERT_TRUE(earlier);
+  EXPECT_EQ(earlier->catalogue->object({0}).etag,
+            begun->catalogue->object({0}).etag);
+  for (const auto& file :
+       std::filesystem::recursive_directory_iterator(folder_)) {
+    EXPECT_EQ(file.path().string().find(".link-"), std::string::npos);
+  }
+}
+
 TEST_F(OpenCatalogueTest, LooksBesideTheDataFirst) {
   ASSERT_TRUE(open(*store_));
   add_object("p/c/3");

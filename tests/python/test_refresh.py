@@ -520,6 +520,22 @@ def test_an_epoch_goes_on_with_the_catalogue_that_it_began_with(folder, fresh_ca
         assert len(loader.dataset) == 3
 
 
+def test_an_epoch_goes_on_with_the_versions_that_it_began_with(folder, fresh_cache):
+    leat.Dataset(folder)
+    for number in range(3):
+        write(folder / f"{number}.bin", b"y")  # As long as it was: the digest is the same.
+    with loader_of(folder) as loader:
+        begun = next(iter(loader))
+        state = json.loads(json.dumps(loader.state_dict()))
+    write(folder / "3.bin", b"x")
+
+    with loader_of(folder) as loader:
+        loader.load_state_dict(state)
+        batches = [begun, *loader]
+    assert sorted(keys_of(batches)) == ["0.bin", "1.bin", "2.bin"]
+    assert all(bytes(batch["data"][0]) == b"y" for batch in batches)
+
+
 def test_a_state_between_epochs_goes_on_with_what_is_there(folder, fresh_cache):
     with loader_of(folder) as loader:
         list(loader)
