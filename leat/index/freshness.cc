@@ -345,7 +345,8 @@ bool was_checked_for_job(const std::string& catalogue_path) {
   std::error_code none;
   const FileTime checked =
       std::filesystem::last_write_time(seen_path(catalogue_path), none);
-  if (none) return false;
+  // A time to come was written by a clock that was ahead, and tells nothing.
+  if (none || checked > FileTime::clock::now() + kStartedTogether) return false;
   Asked& all = asked();
   const MutexLock lock(all.mutex);
   const auto found = all.at.find(catalogue_path);

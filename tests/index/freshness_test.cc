@@ -128,5 +128,15 @@ TEST(SeenNoteTest, IsReadAsItWasWrittenOrNotAtAll) {
   }
 }
 
+TEST(SeenNoteTest, ATimeToComeTellsNothing) {
+  const std::string path = ::testing::TempDir() + "/seen-ahead-test";
+  write_seen(path, {.seen = "made", .catalogue = "cd", .versions = "ef"});
+  EXPECT_TRUE(was_checked_for_job(path));
+  const auto now = std::filesystem::file_time_type::clock::now();
+  std::filesystem::last_write_time(path + ".seen",
+                                   now + std::chrono::hours(24));
+  EXPECT_FALSE(was_checked_for_job(path));
+}
+
 }  // namespace
 }  // namespace leat

@@ -431,11 +431,12 @@ print(len(dataset), dataset.digest, flush=True)
 """
 
 
-def test_ranks_of_a_job_go_by_one_listing_though_data_grows(folder, fresh_cache):
+@pytest.mark.parametrize("seconds", [60, -DAY], ids=["before", "by a clock that was ahead"])
+def test_ranks_of_a_job_go_by_one_listing_though_data_grows(folder, fresh_cache, seconds):
     """The second rank comes after another object has come."""
     leat.Dataset(folder)
     (seen,) = fresh_cache.glob("catalogues/*.seen")
-    age(seen, 60)  # Not by a process that was started with these.
+    age(seen, seconds)  # Not by a process that was started with these.
     write(folder / "3.bin", b"x")
     told = []
     for rank in range(2):
