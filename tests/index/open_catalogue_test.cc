@@ -11,8 +11,10 @@
 #include <string>
 
 #include "leat/base/buffer.h"
+#include "leat/base/hash.h"
 #include "leat/dataset/catalogue_writer.h"
 #include "leat/index/catalogue_file.h"
+#include "leat/index/job_listing.h"
 #include "leat/store/memory/memory_store.h"
 #include "leat/store/store_wrapper.h"
 
@@ -317,6 +319,55 @@ TEST_F(OpenCatalogueTest, TheLatestEarlierOneOfADigestIsKept) {
        std::filesystem::recursive_directory_iterator(folder_)) {
     EXPECT_EQ(file.path().string().find(".link-"), std::string::npos);
   }
+}
+
+/// A job whose other node has listed.
+class OtherNodesBoard final : public ListingBoard {
+ public:
+  explicit OtherNodesBoard(std::string listed) : listed_(std::move(listed)) {}
+
+  std::string begin(std::string_view) override { return "opening"; }
+  Result<ListingTurn> take_turn(const std::string&,
+                                const std::stop_token&) override {
+    return ListingTurn{.who = ListingTurn::Who::kOther,
+                       .posted = {.hash = xxh3_128(as_bytes(listed_)).hex(),
+                                  .size_bytes = listed_.size(),
+                                  .listed_at = {}}};
+  }
+  Result<Buffer> fetch(const std::string&) override {
+    ++fetches;
+    Buffer bytes(listed_.size());
+    std::memcpy(bytes.data(), listed_.data(), listed_.size());
+    return bytes;
+  }
+  void post(const std::string&, const PostedCatalogue&,
+            std::span<const std::byte>) override {}
+  void give_up(const std::string&) override {}
+
+  int fetches = 0;
+
+ private:
+  const std::string listed_;
+};
+
+TEST_F(OpenCatalogueTest, AnotherNodesListingIsFetchedIfTheFileIsNotTrusted) {
+  const auto built = open(*store_, {});
+  ASSERT_TRUE(built) << built.error().message();
+  std::ifstream file(built->file, std::ios::binary);
+  const auto board = std::make_shared<OtherNodesBoard>(
+      std::string(std::istreambuf_iterator<char>(file), {}));
+  CatalogueOptions options;
+  options.job = board;
+  ASSERT_TRUE(open(*store_, options));
+  EXPECT_EQ(board->fetches, 0);  // The same file is there.
+  std::filesystem::permissions(built->file, std::filesystem::perms::group_write,
+                               std::filesystem::perm_options::add);
+
+  const auto found = open(*store_, options);
+
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_EQ(board->fetches, 1);
+  EXPECT_EQ(found->catalogue->digest(), built->catalogue->digest());
 }
 
 TEST_F(OpenCatalogueTest, LooksBesideTheDataFirst) {
