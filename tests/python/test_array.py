@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import leat
+from leat import _native
 from leat._formats._array import _chunks as _array_chunks, _plan as _array_plan
 from rank_reads import steps_if_read_about_once
 from small_datasets import write
@@ -512,6 +513,23 @@ def test_damaged_zarr(folder):
                 assert path.name == "zarr.json" or found == wanted, (path, at)
         path.write_bytes(whole)
         assert caught
+
+
+def test_a_chunk_of_zarr_without_bytes_is_no_chunk_of_fill_values(folder):
+    zarr.create_array(folder / "x.zarr", data=numbers((50, 6)), chunks=(5, 3))
+    (folder / "x.zarr" / "c" / "1" / "0").write_bytes(b"")
+    with pytest.raises(leat.Corrupt, match="c/1/0: a chunk of data has no bytes"):
+        leat.Dataset.array(folder / "x.zarr")
+
+    zarr.create_array(folder / "y.zarr", data=numbers((50, 6)), chunks=(5, 3), shards=(25, 6))
+    shard = folder / "y.zarr" / "c" / "1" / "0"
+    data = shard.read_bytes()
+    index = np.frombuffer(data[-4 - 16 * 10 : -4], "<u8").reshape(10, 2).copy()
+    index[3, 1] = 0
+    told = index.tobytes()
+    shard.write_bytes(data[: -len(told) - 4] + told + _native.crc32c(told).to_bytes(4, "little"))
+    with pytest.raises(leat.Corrupt, match="c/1/0: a chunk of data has no bytes"):
+        leat.Dataset.array(folder / "y.zarr")
 
 
 @pytest.mark.parametrize("kind", ["deflate", "gzip", "raw_deflate", "bz2", "zstd", "lzf", "blosc", "lz4"])
