@@ -187,6 +187,21 @@ def test_files_one_after_the_other(folder):
         leat.Dataset.array(folder / "*.npy")
 
 
+def test_a_changed_file_among_files_of_another_kind_is_noticed(folder):
+    """One is read as it is, and what is read of the other is made."""
+    arrays = [numbers((40, 6), seed=seed) for seed in range(2)]
+    with h5py.File(folder / "0.h5", "w") as file:
+        file.create_dataset("data", data=arrays[0])
+    with h5py.File(folder / "1.h5", "w") as file:
+        file.create_dataset("data", data=arrays[1], chunks=(7, 3))
+    check_all(leat.Dataset.array(folder / "*.h5"), data=np.concatenate(arrays))
+    dataset = leat.Dataset.array(folder / "*.h5")
+    with h5py.File(folder / "0.h5", "r+") as file:
+        file["data"][:] += 1
+    with pytest.raises(leat.Corrupt, match=r"0\.h5"):
+        dataset[0]
+
+
 # --- Windows ------------------------------------------------------------------
 
 
