@@ -462,3 +462,21 @@ def test_numbers_that_classes_do_not_name_are_no_labels(photos, label):
     with pytest.raises(leat.InvalidArgument, match=r"numbered\.csv, row 2: label .*classes= names 2; name all"):
         leat.Dataset.from_manifest(photos / "numbered.csv", fields=fields, classes=["cat", "dog"])
     assert len(leat.Dataset.from_manifest(photos / "numbered.csv", fields=fields)) == 2
+
+
+@pytest.mark.parametrize("is_bucket", [False, True])
+def test_an_object_of_another_size_than_the_table_says_is_refused(photos, serve, fresh_cache, is_bucket):
+    write(photos / "a.bin", b"abc")
+    write(photos / "sized.csv", b"path,size\na.bin,2\n")
+    served = serve(photos)
+    url, options = (served.url, served.options) if is_bucket else (photos, {})
+    dataset = leat.Dataset.from_manifest(f"{url}/sized.csv", fields={"x": "path"}, sizes={"x": "size"}, **options)
+    with pytest.raises(leat.Corrupt, match=r"a\.bin.*it has 3 bytes, not 2"):
+        dataset[0]
+
+
+def test_two_sizes_of_one_object_are_refused(photos):
+    write(photos / "a.bin", b"abcdef")
+    write(photos / "sized.csv", b"path,size\na.bin,3\na.bin,6\n")
+    with pytest.raises(leat.InvalidArgument, match="row 2, field x: 'a.bin' has 6 bytes, and had 3"):
+        leat.Dataset.from_manifest(photos / "sized.csv", fields={"x": "path"}, sizes={"x": "size"})

@@ -135,6 +135,25 @@ def test_an_object_that_was_written_anew_is_another(folder, serve, fresh_cache, 
     assert "0 objects were added, 0 removed and 1 written anew" in changes(caplog)[0]
 
 
+@pytest.mark.parametrize("place", ["folder", "bucket", "web server"])
+def test_an_object_that_grew_is_noticed_without_etags(folder, serve, fresh_cache, place):
+    """What is published of a folder has none."""
+    subprocess.run(["leat", "index", str(folder), "--publish"], check=True, capture_output=True)
+    served = serve(folder)
+    url, options = {
+        "folder": (folder, {}), "bucket": (served.url, served.options), "web server": (served.http_url, {}),
+    }[place]  # fmt: skip
+    dataset = leat.Dataset(url, refresh="never", **options)
+    assert dataset[1]["data"] == b"x"
+    write(folder / "1.bin", b"xyz")
+
+    with pytest.raises(leat.Corrupt, match=r"1\.bin.*it has 3 bytes, not 1"):
+        dataset[1]
+    with leat.Loader(dataset, batch_size=1, train=False, fields=["data"]) as loader:
+        with pytest.raises(leat.Corrupt, match=r"1\.bin.*it has 3 bytes, not 1"):
+            list(loader)
+
+
 def test_a_folder_of_this_machine_is_looked_at_too(folder, caplog):
     assert len(leat.Dataset(folder)) == 3
     write(folder / "3.bin", b"x")
