@@ -126,8 +126,8 @@ std::optional<std::string> take_line(std::string_view& text) {
   return line;
 }
 
-/// Of the ETags that a Glimpse compares: all in a small place, the first and
-/// the last of a large one, which is not read whole at each start.
+/// A hash of the ETags that a Glimpse compares: all in a small place, the first
+/// and the last of a large one, which is not read whole at each start.
 Hash128 seen_versions(const Catalogue& catalogue) {
   const std::uint64_t objects = catalogue.objects();
   const std::uint64_t first = std::min(objects, kMostPages * kKeysAPage);

@@ -56,7 +56,7 @@ inline std::vector<std::string> names_of_strs(pybind11::handle names) {
   return made;
 }
 
-/// What an exception says, whatever characters that has.
+/// The words of an exception, whatever characters they have.
 inline std::string message_of_str(const pybind11::str& text) {
   const auto bytes = pybind11::reinterpret_steal<pybind11::bytes>(
       PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));

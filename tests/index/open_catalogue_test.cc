@@ -213,7 +213,7 @@ TEST_F(OpenCatalogueTest, NorDoOtherRanksTakeIt) {
   env_ = env_of("0");
   const auto built = open(*store_, {});
   ASSERT_EQ(built->source, CatalogueSource::kBuilt);
-  // Of the ranks of a process each looks by itself; this one's look is past.
+  // This process has looked, and would look again: now another rank has.
   const std::string seen = built->file + ".seen";
   std::filesystem::last_write_time(
       seen, std::filesystem::last_write_time(seen) + std::chrono::seconds(1));

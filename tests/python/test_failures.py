@@ -702,7 +702,8 @@ def oddly_named(tmp_path, fresh_cache) -> pathlib.Path:
 def test_a_name_that_is_no_utf_8_comes_as_python_has_it(oddly_named):
     dataset = leat.Dataset(oddly_named)
     assert dataset.key(0) == "\udcff\udcfe.jpg" and dataset[0]["data"] == b"no picture"
-    with leat.Loader(dataset, batch_size=1, train=False, fields=["data", "key"], batch="dict", output="numpy") as loader:
+    options = {"fields": ["data", "key"], "batch": "dict", "output": "numpy"}
+    with leat.Loader(dataset, batch_size=1, train=False, **options) as loader:
         assert [batch["key"] for batch in loader] == [["\udcff\udcfe.jpg"]]
 
 

@@ -444,8 +444,8 @@ def test_digits_without_end_are_a_text(photos):
 
 
 @pytest.mark.parametrize("row, says", [
-    ({"path": "images/0.png", "text": "\ud800"}, r"bad\.jsonl, row 2: 'text' is '\\ud800', which has half of a character"),
-    ({"path": "\ud800", "text": "x"}, r"bad\.jsonl, row 2: 'image' is '\\ud800', which has half of a character"),
+    ({"path": "images/0.png", "text": "\ud800"}, r"bad\.jsonl, row 2: 'text' is '\\ud800', which has half of a char"),
+    ({"path": "\ud800", "text": "x"}, r"bad\.jsonl, row 2: 'image' is '\\ud800', which has half of a char"),
     ({"path": "images/0.png", "text": 10**400}, r"bad\.jsonl, row 2: 'text' has a number that is too large"),
 ])  # fmt: skip
 def test_a_value_that_is_neither_text_nor_number_names_its_row(photos, row, says):

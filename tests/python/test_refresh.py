@@ -137,7 +137,7 @@ def test_an_object_that_was_written_anew_is_another(folder, serve, fresh_cache, 
 
 @pytest.mark.parametrize("place", ["folder", "bucket", "web server"])
 def test_an_object_that_grew_is_noticed_without_etags(folder, serve, fresh_cache, place):
-    """What is published of a folder has none."""
+    """A catalogue that is published from a folder has none."""
     subprocess.run(["leat", "index", str(folder), "--publish"], check=True, capture_output=True)
     served = serve(folder)
     url, options = {

@@ -144,7 +144,9 @@ def test_an_object_in_two_sources_is_refused(pictures):
     assert len(leat.Dataset(f"{pictures}/*/{{*0,*}}.png")) == 60  # One source.
 
 
-@pytest.mark.parametrize("twice", [["0.tar", "0.tar", "1.tar"], ["*.tar", "0.tar"], ["0.tar", "[01].tar"], ["*.tar", "?.tar"]])
+@pytest.mark.parametrize("twice", [
+    ["0.tar", "0.tar", "1.tar"], ["*.tar", "0.tar"], ["0.tar", "[01].tar"], ["*.tar", "?.tar"],
+])  # fmt: skip
 def test_so_is_one_that_sources_of_one_folder_share(tmp_path, fresh_cache, twice):
     for number in range(2):
         write(tmp_path / f"sh/{number}.tar", tar_of([(f"{number}.txt", b"x")]))

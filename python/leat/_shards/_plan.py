@@ -155,8 +155,9 @@ def _check_all_have_some(dataset: Dataset, fields: Sequence[Field]) -> None:
         return
     number = int(np.argmin(has_some))
     raise InvalidArgument(
-        f"sample {number} ({dataset.key(number)!r}) has none of the fields {', '.join(field.name for field in fields)}, so "
-        "that no shard would have it; take its row out of the table, or name a field that it has with --fields"
+        f"sample {number} ({dataset.key(number)!r}) has none of the fields "
+        f"{', '.join(field.name for field in fields)}, so that no shard would have it; take its row out of the table, or "
+        "name a field that it has with --fields"
     )
 
 

@@ -35,13 +35,13 @@ def pictures_of(fields: Sequence[Field], samples: Iterable[Row]) -> frozenset[st
                 positions.add(field.name)
     if len(kinds) > 1 and set().union(*kinds.values()) != {"jpg"}:
         raise InvalidArgument(
-            f"--resize: the fields {', '.join(map(repr, kinds))} hold pictures, and a mask among them would be another as "
-            f"a JPEG; name one of them with --fields, {_WHILE_TRAINING}"
+            f"--resize: the fields {', '.join(map(repr, kinds))} hold pictures, and a mask among them would be another "
+            f"as a JPEG; name one of them with --fields, {_WHILE_TRAINING}"
         )
     if kinds and positions:
         raise InvalidArgument(
-            f"--resize: {', '.join(map(repr, sorted(positions)))} would no longer fit the smaller pictures; leave it out "
-            f"with --fields, {_WHILE_TRAINING}, where boxes and keypoints follow their picture"
+            f"--resize: {', '.join(map(repr, sorted(positions)))} would no longer fit the smaller pictures; leave it "
+            f"out with --fields, {_WHILE_TRAINING}, where boxes and keypoints follow their picture"
         )
     return frozenset(kinds)
 

@@ -204,7 +204,8 @@ class _Filling:
         if kind == "bytes":
             at, length = self._plan.ranges.get(each.name, (None, None))
             numbers = [self._plan.sizes.get(each.name), at, length]
-            return (self._texts(each, values), *(column and self._numbers_of_bytes(batch[column]) for column in numbers))
+            told = [column and self._numbers_of_bytes(batch[column]) for column in numbers]
+            return (self._texts(each, values), *told)
         if kind == "label":
             self._texts(each, values)
             return self._numbered(values)
@@ -251,8 +252,8 @@ class _Filling:
             return found
         row = int(np.argmin((found >= 0) & (found < len(classes))))
         raise InvalidArgument(
-            f"{self._table}, row {self._rows + row + 1}: label {found[row]}, and classes= names {len(classes)}; name all of "
-            "them, or leave the row out"
+            f"{self._table}, row {self._rows + row + 1}: label {found[row]}, and classes= names {len(classes)}; name "
+            "all of them, or leave the row out"
         )
 
     def _numbers_of_bytes(self, values: Values) -> np.ndarray:
