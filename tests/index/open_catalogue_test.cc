@@ -216,7 +216,7 @@ TEST_F(OpenCatalogueTest, NorDoOtherRanksTakeIt) {
   // This process has looked, and would look again: now another rank has.
   const std::string seen = built->file + ".seen";
   std::filesystem::last_write_time(
-      seen, std::filesystem::last_write_time(seen) + std::chrono::seconds(1));
+      seen, std::filesystem::last_write_time(seen) + std::chrono::seconds(3));
   env_ = env_of("1");
 
   const auto other = open(*store_, {});
