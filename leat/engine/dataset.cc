@@ -139,7 +139,7 @@ Result<Dataset> open_dataset_of_inventory(std::string_view url,
     CatalogueOptions with_objects = options;
     LEAT_TRY(with_objects.index.objects,
              objects_of_inventory(inventory_url, opened, store, env));
-    if (options.refresh.is_automatic()) {
+    if (options.refresh.is_automatic() || options.refresh.is_always()) {
       // A missing inventory matters only if a catalogue has to be made of it.
       auto version = version_of_inventory(inventory_url, store, env, stop);
       if (version) with_objects.index.objects_version = *std::move(version);

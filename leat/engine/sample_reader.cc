@@ -41,7 +41,8 @@ Result<Buffer> SampleReader::read(std::size_t field, SampleId sample,
   const ObjectView view = catalogue.object(range.object);
   return read_proven(*store_.store,
                      {.key = key_in_store(store_.prefix, view.key),
-                      .etag = etag(field, sample)},
+                      .etag = etag(field, sample),
+                      .size_bytes = view.size_bytes},
                      catalogue, field, sample, stop);
 }
 
@@ -61,7 +62,8 @@ Result<Buffer> SampleReader::read_part(std::size_t field, SampleId sample,
   const ObjectView view = catalogue.object(range.object);
   ReadRequest request;
   request.object = {.key = key_in_store(store_.prefix, view.key),
-                    .etag = etag(field, sample)};
+                    .etag = etag(field, sample),
+                    .size_bytes = view.size_bytes};
   request.offset = range.offset + offset;
   request.into = bytes.span();
   LEAT_TRY_VOID(read_range(*store_.store, std::move(request), std::move(stop)));

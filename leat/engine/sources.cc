@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <system_error>
@@ -57,7 +59,8 @@ bool has_glob(std::string_view path, bool is_http) {
 struct Piece {
   std::string folder;
   std::string pattern;
-  bool is_there = false;  ///< It exists as written, with no wildcard in it.
+  bool is_there = false;   ///< It exists as written, with no wildcard in it.
+  std::size_t source = 0;  ///< Its number among the given ones.
 };
 
 /// Cuts before the first wildcard or, without one, before the last part.
@@ -151,6 +154,7 @@ struct Group {
                                 : piece.folder.substr(folder.size()) + "/";
       pattern.erase(0, pattern.find_first_not_of('/'));
       place.selection.patterns.push_back(pattern + piece.pattern);
+      place.sources.push_back(piece.source);
     }
     return place;
   }
@@ -197,6 +201,66 @@ bool may_overlap(std::span<const Dataset> places) {
   return false;
 }
 
+Error in_two_sources(const std::string& key) {
+  return invalid(
+      "{} is in two of the sources, so its samples would come twice; name it "
+      "once, or join datasets with concat where that is meant",
+      key);
+}
+
+/// The sources that share a place: most of their patterns are names, and there
+/// may be many.
+class Sharers {
+ public:
+  static Result<Sharers> make(const SourcePlace& place) {
+    Sharers sharers;
+    for (std::size_t i = 0; i < place.sources.size(); ++i) {
+      const std::string& pattern = place.selection.patterns[i];
+      const std::size_t source = place.sources[i];
+      if (has_wildcards(pattern)) {
+        LEAT_TRY(Glob glob, Glob::parse(pattern));
+        sharers.globs_.emplace_back(std::move(glob), source);
+      } else if (const auto [known, is_new] =
+                     sharers.names_.emplace(pattern, source);
+                 !is_new && known->second != source) {
+        known->second = kMany;
+      }
+    }
+    return sharers;
+  }
+
+  bool is_in_two(std::string_view key) const {
+    const auto name = names_.find(key);
+    std::size_t first = name == names_.end() ? kNone : name->second;
+    if (first == kMany) return true;
+    for (const auto& [glob, source] : globs_) {
+      if (source == first || !glob.matches(key)) continue;
+      if (first != kNone) return true;
+      first = source;
+    }
+    return false;
+  }
+
+ private:
+  static constexpr std::size_t kMany = kNone - 1;
+
+  std::map<std::string, std::size_t, std::less<>> names_;
+  std::vector<std::pair<Glob, std::size_t>> globs_;
+};
+
+Result<void> check_shared(const SourcePlace& place, const Dataset& opened) {
+  const bool is_shared =
+      std::ranges::adjacent_find(place.sources, std::not_equal_to<>()) !=
+      place.sources.end();
+  if (!is_shared) return {};
+  LEAT_TRY(const Sharers sharers, Sharers::make(place));
+  for (std::uint32_t i = 0; i < opened.catalogue->objects(); ++i) {
+    const std::string_view key = opened.catalogue->object({i}).key;
+    if (sharers.is_in_two(key)) return in_two_sources(full_key(opened, key));
+  }
+  return {};
+}
+
 Result<void> check_disjoint(std::span<const Dataset> places) {
   if (!may_overlap(places)) return {};
   std::set<std::string> seen;
@@ -207,10 +271,7 @@ Result<void> check_disjoint(std::span<const Dataset> places) {
         seen.insert(std::move(key));
         continue;
       }
-      return invalid(
-          "{} is in two of the sources, so its samples would come twice; name "
-          "it once, or join datasets with concat where that is meant",
-          key);
+      return in_two_sources(key);
     }
   }
   return {};
@@ -222,6 +283,7 @@ Result<Dataset> open_places(std::span<const SourcePlace> places,
   std::vector<Dataset> opened;
   for (const SourcePlace& place : places) {
     LEAT_TRY(Dataset dataset, open(place));
+    LEAT_TRY_VOID(check_shared(place, dataset));
     opened.push_back(std::move(dataset));
   }
   if (opened.size() == 1) return std::move(opened.front());
@@ -255,6 +317,7 @@ Result<std::vector<SourcePlace>> places_of(std::span<const std::string> sources,
   for (std::size_t i = 0; i < sources.size(); ++i) {
     LEAT_TRY(std::vector<Piece> pieces, pieces_of(sources[i]));
     for (Piece& piece : pieces) {
+      piece.source = i;
       const auto group = std::ranges::find_if(
           groups, [&](Group& each) { return each.takes(piece, i); });
       if (group != groups.end()) {

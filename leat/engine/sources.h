@@ -19,6 +19,8 @@ inline constexpr std::size_t kMostPlaces = 64;
 struct SourcePlace {
   std::string url;
   Selection selection;
+  /// The number of the source that each of the selection's patterns is of.
+  std::vector<std::size_t> sources = {};
 };
 
 /// The places that the sources stand for, in the order of first appearance.
@@ -49,7 +51,7 @@ bool is_plain_place(const std::string& url);
 /// looked for beside the data.
 ///
 /// Errors: as places_of(), open_dataset() and join_datasets(); kInvalidArgument
-/// for an object that is in two places
+/// for an object that is in two sources
 Result<Dataset> open_sources(std::span<const std::string> sources,
                              const Selection& chosen, const StoreOptions& store,
                              const CatalogueOptions& options, const Env& env,

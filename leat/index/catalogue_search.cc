@@ -1,8 +1,10 @@
 #include "leat/index/catalogue_search.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <utility>
 #include <vector>
@@ -86,8 +88,7 @@ Result<MaybeOpened> asked_by_another_node(const PublishedPlace& place,
   LEAT_TRY(MaybeOpened others,
            place.job->take(place.store, place.prefix, place.path, stop));
   if (others && place.path) {
-    write_seen(*place.path, {.seen = "another node",
-                             .catalogue = others->catalogue->digest().hex()});
+    write_seen(*place.path, note_of("another node", *others->catalogue));
     note_asked(*place.path);
   }
   return others;
@@ -103,15 +104,13 @@ bool is_vouched_for(const PublishedPlace& place, const Catalogue& catalogue,
                     std::string_view seen) {
   if (!place.path) return false;
   const auto note = read_seen(*place.path);
-  return note && note->seen == seen &&
-         note->catalogue == catalogue.digest().hex();
+  return note && note->seen == seen && is_of(*note, catalogue);
 }
 
 void vouch_for(const PublishedPlace& place, const Catalogue& catalogue,
                const std::string& seen) {
   if (!place.path) return;
-  write_seen(*place.path,
-             {.seen = seen, .catalogue = catalogue.digest().hex()});
+  write_seen(*place.path, note_of(seen, catalogue));
 }
 
 /// A user who may not list may read all the same, and that is enough.
@@ -215,13 +214,20 @@ Result<bool> is_true(const PublishedPlace& place,
   return true;
 }
 
-/// True if the catalogue was made from another inventory than this, or from
-/// another version of it.
+/// The SeenNote's text for a catalogue of an inventory; empty without one, or
+/// if nobody knows its version.
+std::string text_of_inventory(const IndexOptions& options) {
+  if (!options.objects || options.objects_version.empty()) return "";
+  return "inventory " + options.objects_version;
+}
+
+/// True if the catalogue was not made from this version of this inventory, or
+/// the store was asked about it since.
 bool is_of_another_inventory(const PublishedPlace& place,
                              const std::string& seen) {
+  if (seen.empty()) return false;
   const auto note = place.path ? read_seen(*place.path) : std::nullopt;
-  return !seen.empty() && note && note->seen.starts_with("inventory ") &&
-         note->seen != seen;
+  return !note || note->seen != seen;
 }
 
 /// The one that another rank of this node has found good, or made.
@@ -229,8 +235,7 @@ MaybeOpened chosen_by_others(const PublishedPlace& place, Candidates& all) {
   const auto note = read_seen(*place.path);
   if (!note) return std::nullopt;
   for (MaybeOpened* candidate : {&all.published, &all.cached}) {
-    if (*candidate &&
-        (*candidate)->catalogue->digest().hex() == note->catalogue) {
+    if (*candidate && is_of(*note, *(*candidate)->catalogue)) {
       return std::move(*candidate);
     }
   }
@@ -290,6 +295,18 @@ std::string earlier_path(const std::string& path, std::string_view digest) {
   return fmt::format("{}.of-{}", path, digest);
 }
 
+/// A name beside `path` that no other process or thread uses.
+std::string link_path(const std::string& path) {
+  static std::atomic<std::uint64_t> links = 0;
+  return fmt::format("{}.link-{}-{}", path, ::getpid(), ++links);
+}
+
+/// False if the file was replaced since this catalogue was read from it.
+bool still_holds(const std::string& file, const Catalogue& catalogue) {
+  const auto held = map_catalogue(file, {.most_checked_bytes = 0});
+  return held && is_of(note_of("", catalogue), *held);
+}
+
 }  // namespace
 
 Result<std::optional<OpenedCatalogue>> find_cached(
@@ -331,6 +348,7 @@ Result<Sought> seek_catalogue(const PublishedPlace& place,
     LEAT_TRY(is_asked, has_been_asked(place, options, sought, stop));
   }
   if (place.path) sought.before = catalogue_identity(*place.path);
+  sought.seen = text_of_inventory(options.index);
   if (options.refresh.is_always()) return sought;
   if (is_checked && !options.index.objects && !is_asked) {
     LEAT_TRY(sought.good, asked_by_another_node(place, stop));
@@ -347,14 +365,10 @@ Result<Sought> seek_catalogue(const PublishedPlace& place,
     if (place.path) note_asked(*place.path);
     return sought;
   }
-  if (options.index.objects && options.refresh.is_automatic()) {
-    if (!options.index.objects_version.empty()) {
-      sought.seen = "inventory " + options.index.objects_version;
-    }
-    if (all.cached && is_of_another_inventory(place, sought.seen)) {
-      sought.outdated = std::move(all.cached);
-      return sought;
-    }
+  if (options.refresh.is_automatic() && all.cached &&
+      is_of_another_inventory(place, sought.seen)) {
+    sought.outdated = std::move(all.cached);
+    return sought;
   }
   LEAT_TRY_VOID(choose_unchecked(place, std::move(all), sought, stop));
   return sought;
@@ -364,9 +378,16 @@ void keep_earlier(const std::optional<std::string>& path,
                   const OpenedCatalogue& outdated) {
   if (!path || outdated.file.empty()) return;
   std::error_code ignored;  // Without it, a resumed epoch is refused.
-  std::filesystem::create_hard_link(
-      outdated.file, earlier_path(*path, outdated.catalogue->digest().hex()),
-      ignored);
+  const std::string link = link_path(*path);
+  std::filesystem::remove(link, ignored);
+  std::filesystem::create_hard_link(outdated.file, link, ignored);
+  if (still_holds(link, *outdated.catalogue)) {
+    // One of the same digest may be there, whose objects had other versions.
+    std::filesystem::rename(
+        link, earlier_path(*path, outdated.catalogue->digest().hex()), ignored);
+  }
+  // If both names are of one file already, the system renames nothing.
+  std::filesystem::remove(link, ignored);
   auto kept = earlier_of(*path);
   std::ranges::sort(kept, {}, [&](const std::filesystem::path& file) {
     return std::filesystem::last_write_time(file, ignored);

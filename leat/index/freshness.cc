@@ -27,9 +27,9 @@ namespace {
 constexpr std::size_t kMostPages = 5;
 /// The number of keys in a page of a bucket's listing.
 constexpr std::uint64_t kKeysAPage = 1000;
-/// A note is two hashes in hex, and a word.
+/// A note is three hashes in hex, and a word.
 constexpr std::size_t kMostNoteBytes = 256;
-constexpr std::string_view kNoteBegin = "leat seen 1\n";
+constexpr std::string_view kNoteBegin = "leat seen 2\n";
 
 /// Ranks that were started together did not all start at once.
 constexpr std::chrono::seconds kStartedTogether{5};
@@ -115,6 +115,31 @@ void add(Hasher128& hasher, const std::vector<ObjectInfo>& objects) {
     hasher.update(std::uint64_t{object.etag.size()});
     hasher.update(as_bytes(object.etag));
   }
+}
+
+/// The next line of a note, which is taken off; nullopt without an end.
+std::optional<std::string> take_line(std::string_view& text) {
+  const std::size_t end = text.find('\n');
+  if (end == std::string_view::npos) return std::nullopt;
+  std::string line(text.substr(0, end));
+  text.remove_prefix(end + 1);
+  return line;
+}
+
+/// A hash of the ETags that a Glimpse compares: all in a small place, the first
+/// and the last of a large one, which is not read whole at each start.
+Hash128 seen_versions(const Catalogue& catalogue) {
+  const std::uint64_t objects = catalogue.objects();
+  const std::uint64_t first = std::min(objects, kMostPages * kKeysAPage);
+  Hasher128 hasher;
+  const auto add_one = [&](std::uint64_t i) {
+    const std::string_view etag = object_at(catalogue, i).etag;
+    hasher.update(std::uint64_t{etag.size()});
+    hasher.update(as_bytes(etag));
+  };
+  for (std::uint64_t i = 0; i < first; ++i) add_one(i);
+  if (first < objects) add_one(objects - 1);
+  return hasher.digest();
 }
 
 template <class Key, class Same>
@@ -282,6 +307,17 @@ Result<void> check_access(Store& store, std::string_view prefix,
   return {};
 }
 
+SeenNote note_of(std::string seen, const Catalogue& catalogue) {
+  return {.seen = std::move(seen),
+          .catalogue = catalogue.digest().hex(),
+          .versions = seen_versions(catalogue).hex()};
+}
+
+bool is_of(const SeenNote& note, const Catalogue& catalogue) {
+  return note.catalogue == catalogue.digest().hex() &&
+         note.versions == seen_versions(catalogue).hex();
+}
+
 std::optional<SeenNote> read_seen(const std::string& catalogue_path) {
   std::ifstream file(seen_path(catalogue_path), std::ios::binary);
   std::string text(kMostNoteBytes, '\0');
@@ -289,18 +325,19 @@ std::optional<SeenNote> read_seen(const std::string& catalogue_path) {
   text.resize(
       static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
   if (!text.starts_with(kNoteBegin)) return std::nullopt;
-  const std::size_t begin = kNoteBegin.size();
-  const std::size_t middle = text.find('\n', begin);
-  if (middle == std::string::npos) return std::nullopt;
-  const std::size_t end = text.find('\n', middle + 1);
-  if (end == std::string::npos) return std::nullopt;
-  return SeenNote{.seen = text.substr(begin, middle - begin),
-                  .catalogue = text.substr(middle + 1, end - middle - 1)};
+  std::string_view rest = std::string_view(text).substr(kNoteBegin.size());
+  auto seen = take_line(rest);
+  auto catalogue = take_line(rest);
+  auto versions = take_line(rest);
+  if (!seen || !catalogue || !versions) return std::nullopt;
+  return SeenNote{.seen = *std::move(seen),
+                  .catalogue = *std::move(catalogue),
+                  .versions = *std::move(versions)};
 }
 
 void write_seen(const std::string& catalogue_path, const SeenNote& note) {
-  const std::string text =
-      fmt::format("{}{}\n{}\n", kNoteBegin, note.seen, note.catalogue);
+  const std::string text = fmt::format("{}{}\n{}\n{}\n", kNoteBegin, note.seen,
+                                       note.catalogue, note.versions);
   (void)write_catalogue(seen_path(catalogue_path), as_bytes(text));
 }
 
@@ -308,7 +345,8 @@ bool was_checked_for_job(const std::string& catalogue_path) {
   std::error_code none;
   const FileTime checked =
       std::filesystem::last_write_time(seen_path(catalogue_path), none);
-  if (none) return false;
+  // A time to come was written by a clock that was ahead, and tells nothing.
+  if (none || checked > FileTime::clock::now() + kStartedTogether) return false;
   Asked& all = asked();
   const MutexLock lock(all.mutex);
   const auto found = all.at.find(catalogue_path);

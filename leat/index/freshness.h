@@ -90,7 +90,14 @@ Result<void> check_access(Store& store, std::string_view prefix,
 struct SeenNote {
   std::string seen;       ///< The digest of a Glimpse; one line in any case.
   std::string catalogue;  ///< Its digest.
+  /// A hash of its ETags, which the digest leaves out: of those that a look at
+  /// the store can see.
+  std::string versions;
 };
+SeenNote note_of(std::string seen, const Catalogue& catalogue);
+/// True if the note is of this catalogue, not of one of the same digest whose
+/// objects had other versions.
+bool is_of(const SeenNote& note, const Catalogue& catalogue);
 /// Nullopt if there is none, or it cannot be read.
 std::optional<SeenNote> read_seen(const std::string& catalogue_path);
 /// If the note cannot be written, the next start compares again.

@@ -107,7 +107,8 @@ Result<MaybeOpened> JobListing::receive(
     const PostedCatalogue& posted, const std::optional<std::string>& path) {
   if (path && is_kept(posted, *path)) {
     set_written_at(*path, posted.listed_at);
-    return find_cached(path, Launch{}, Refresh::never());
+    LEAT_TRY(MaybeOpened kept, find_cached(path, Launch{}, Refresh::never()));
+    if (kept) return kept;  // Else it is not trusted, or gone by now.
   }
   LEAT_TRY(Buffer bytes, board_->fetch(opening_));
   if (bytes.size() != posted.size_bytes ||

@@ -45,12 +45,25 @@ void ManifestBuilder::add_value(std::size_t field, const ManifestValue& value) {
     if (is_new && has_all_sizes_) {
       has_all_sizes_ = column.field.has_sizes;
       sizes_.push_back(value.size_bytes);
+    } else if (has_all_sizes_ && column.field.has_sizes &&
+               sizes_[object] != value.size_bytes) {
+      note_two_sizes(column, object, value);
     }
   }
   column.objects.push_back(object);
   if (!column.field.has_parts) return;
   column.offsets.push_back(value.offset);
   column.lengths.push_back(value.length_bytes);
+}
+
+void ManifestBuilder::note_two_sizes(const Column& column, std::uint32_t object,
+                                     const ManifestValue& value) {
+  if (!two_sizes_.empty()) return;
+  two_sizes_ = fmt::format(
+      "row {}, field {}: '{}' has {} bytes, and had {} in a row or field "
+      "before; correct the sizes, or leave them out to have the store asked",
+      column.objects.size() + 1, column.field.spec.name, value.key,
+      value.size_bytes, sizes_[object]);
 }
 
 void ManifestBuilder::add_int64(std::size_t field, std::int64_t value) {
@@ -105,6 +118,9 @@ Result<void> ManifestBuilder::check() const {
                  fmt::format("the manifest names more than {} objects; make a "
                              "manifest of each part and join the datasets",
                              ByteRange::kMissing));
+  }
+  if (has_all_sizes_ && !two_sizes_.empty()) {
+    return Error(ErrorCode::kInvalidArgument, two_sizes_);
   }
   const std::uint64_t rows = values_of(*first);
   for (const Column& column : columns_) {

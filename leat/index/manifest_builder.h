@@ -83,6 +83,8 @@ class ManifestBuilder {
   };
 
   std::uint64_t values_of(const Column& column) const;
+  void note_two_sizes(const Column& column, std::uint32_t object,
+                      const ManifestValue& value);
   Result<void> check() const;
   const Column* first_bytes() const;
   std::string where(std::size_t object) const;
@@ -101,6 +103,7 @@ class ManifestBuilder {
   ObjectKeys objects_;
   std::vector<std::uint64_t> sizes_;  ///< The objects' sizes, if all are known.
   bool has_all_sizes_ = true;
+  std::string two_sizes_;  ///< Names the first object that has two; or empty.
   bool is_full_ = false;
 };
 

@@ -241,14 +241,14 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
       options.index.selection.is_usual()) {
     return cannot_list(store, prefix);
   }
-  if (sought.outdated) keep_earlier(path, *sought.outdated);
   const MaybeOpened former = former_catalogue(sought, path, launch);
+  if (former) keep_earlier(path, *former);
   LEAT_TRY(OpenedCatalogue made, build_once(place, options, sought, stop));
   job.give(made);
   if (path) {
     // Without a look before it the note tells other ranks alone.
-    write_seen(*path, {.seen = sought.seen.empty() ? "made" : sought.seen,
-                       .catalogue = made.catalogue->digest().hex()});
+    write_seen(*path, note_of(sought.seen.empty() ? "made" : sought.seen,
+                              *made.catalogue));
     note_asked(*path);
   }
   if (former) {

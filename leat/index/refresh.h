@@ -37,15 +37,20 @@ class Refresh {
   bool is_automatic() const { return is_checked_; }
 
   /// True if a catalogue written at `made_at` may be used at `now`. A catalogue
-  /// of unknown age (`made_at` at the epoch) counts as too old.
+  /// of unknown age (`made_at` at the epoch, or a minute or more to come: a
+  /// clock was ahead) counts as too old.
   bool accepts(std::chrono::sys_seconds made_at,
                std::chrono::sys_seconds now) const {
     if (!most_age_) return true;
     if (is_always() || made_at == std::chrono::sys_seconds()) return false;
+    if (made_at > now + kMostAhead) return false;
     return now - made_at <= *most_age_;
   }
 
  private:
+  /// Clocks of machines differ by less.
+  static constexpr std::chrono::seconds kMostAhead{60};
+
   explicit Refresh(std::optional<std::chrono::seconds> most_age)
       : most_age_(most_age) {}
 

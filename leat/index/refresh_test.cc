@@ -27,8 +27,14 @@ TEST(RefreshTest, TakesCataloguesUpToTheAgeGiven) {
   EXPECT_FALSE(accepts("if-older-than:4s", seconds(5)));
 }
 
-TEST(RefreshTest, AClockThatIsAheadMakesNothingOld) {
+TEST(RefreshTest, AClockThatIsALittleAheadMakesNothingOld) {
   EXPECT_TRUE(accepts("if-older-than:1s", seconds(-60)));
+}
+
+TEST(RefreshTest, ACatalogueOfTheFutureIsOfUnknownAge) {
+  EXPECT_FALSE(accepts("if-older-than:1d", seconds(-61)));
+  EXPECT_FALSE(accepts("if-older-than:1d", seconds(-86'400)));
+  EXPECT_TRUE(accepts("never", seconds(-86'400)));
 }
 
 TEST(RefreshTest, WhoseAgeIsNotKnownIsTooOld) {

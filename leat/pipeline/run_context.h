@@ -153,7 +153,8 @@ struct RunContext {
   ObjectId object_id(ObjectIndex object) const {
     const ObjectView view = catalogue.object(object);
     return {.key = key_in_store(prefix, view.key),
-            .etag = checks_etags ? std::string(view.etag) : std::string()};
+            .etag = checks_etags ? std::string(view.etag) : std::string(),
+            .size_bytes = view.size_bytes};
   }
 };
 

@@ -8,6 +8,15 @@
 
 namespace leat {
 
+Result<void> check_object_size(const ObjectId& object,
+                               std::uint64_t has_bytes) {
+  if (!object.size_bytes || *object.size_bytes == has_bytes) return {};
+  return corrupt(
+      "the object changed since it was indexed (it has {} bytes, not {}); "
+      "index again",
+      has_bytes, *object.size_bytes);
+}
+
 Result<void> read_range(Store& store, ReadRequest request,
                         std::stop_token stop) {
   ReplyBox<Result<void>> reply;

@@ -32,6 +32,9 @@ struct ObjectId {
   std::string key;
   /// If not empty, a read of any other version is kCorrupt.
   std::string etag{};
+  /// If given, a read of an object of another size is kCorrupt, where the store
+  /// learns the size. Without ETags this alone tells versions apart.
+  std::optional<std::uint64_t> size_bytes{};
 };
 
 /// Which part of a cache had the bytes of a read.
@@ -185,6 +188,12 @@ class Store {
   /// True if no other version of the object has this name.
   virtual bool names_version(std::string_view) const { return false; }
 };
+
+/// For stores: whether the object, which has that many bytes, is of the size
+/// asked for.
+///
+/// Errors: kCorrupt
+Result<void> check_object_size(const ObjectId& object, std::uint64_t has_bytes);
 
 /// Reads a whole object into memory. Blocks: for small things, off the hot
 /// path.

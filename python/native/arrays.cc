@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "text.h"
+
 namespace py = pybind11;
 
 namespace leat {
@@ -50,7 +52,7 @@ py::object value_of(FieldArray field) {
           array_over(std::move(field.offsets), DType::kInt64, {rows}), shapes);
     }
     case ArrayKind::kStrings:
-      return py::cast(field.strings);
+      return strs_of_names(field.strings);
   }
   return py::none();
 }
@@ -69,7 +71,7 @@ py::dtype numpy_dtype(DType dtype) {
 py::list as_python(Batch batch) {
   py::list fields;
   for (FieldArray& field : batch.fields) {
-    py::str name(field.name);
+    py::str name = str_of_message(field.name);
     fields.append(py::make_tuple(std::move(name), value_of(std::move(field))));
   }
   return fields;

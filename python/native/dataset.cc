@@ -23,6 +23,7 @@
 #include "leat/engine/sources.h"
 #include "leat/index/label_changes.h"
 #include "listing_board.h"
+#include "text.h"
 
 namespace py = pybind11;
 
@@ -59,14 +60,15 @@ std::string text_of(const Catalogue& catalogue, std::size_t field,
 py::dict fields_of(const Dataset& dataset) {
   py::dict fields;
   for (const FieldSpec& field : dataset.catalogue->fields()) {
-    fields[py::str(field.name)] = py::str(std::string(to_string(field.kind)));
+    fields[str_of_message(field.name)] =
+        py::str(std::string(to_string(field.kind)));
   }
   return fields;
 }
 
 /// The place of a field's bytes: the object's key, offset and length; None if
 /// the sample lacks it.
-std::optional<std::tuple<std::string, std::uint64_t, std::uint64_t>> range_of(
+std::optional<std::tuple<py::str, std::uint64_t, std::uint64_t>> range_of(
     const Dataset& dataset, const std::string& field, std::uint64_t sample) {
   const Catalogue& catalogue = *dataset.catalogue;
   const std::size_t index = catalogue.field_index(field);
@@ -77,7 +79,7 @@ std::optional<std::tuple<std::string, std::uint64_t, std::uint64_t>> range_of(
   if (sample >= catalogue.samples()) throw py::index_error("no such sample");
   const ByteRange range = catalogue.range(index, SampleId{sample});
   if (range.is_missing()) return std::nullopt;
-  return std::tuple(std::string(catalogue.object(range.object).key),
+  return std::tuple(str_of_name(catalogue.object(range.object).key),
                     range.offset, range.length_bytes);
 }
 
@@ -178,7 +180,7 @@ ManifestColumn column_of(const py::tuple& given) {
     const bool is_shared = py::isinstance<py::tuple>(given[2]);
     const py::tuple both =
         is_shared ? py::cast<py::tuple>(given[2]) : py::make_tuple(given[2]);
-    column.texts = py::cast<std::vector<std::string>>(both[0]);
+    column.texts = names_of_strs(both[0]);
     if (is_shared) {
       column.text_numbers = py::cast<std::vector<std::uint32_t>>(both[1]);
     }
@@ -194,14 +196,14 @@ ManifestColumn column_of(const py::tuple& given) {
 }
 
 Dataset open_rows(const Names& places, const StoreOptions& store,
-                  std::uint64_t rows, Names names,
+                  std::uint64_t rows, const py::sequence& names,
                   const std::vector<py::tuple>& columns,
                   std::vector<std::string> classes,
                   const std::string& description, const std::string& refresh) {
   Manifest manifest{.rows = rows,
                     .columns = {},
                     .classes = std::move(classes),
-                    .names = std::move(names)};
+                    .names = names_of_strs(names)};
   for (const py::tuple& column : columns) {
     manifest.columns.push_back(column_of(column));
   }
@@ -227,11 +229,11 @@ Dataset open_rows_made(const Names& places, const StoreOptions& store,
             make(py::cpp_function([stop] { return stop.stop_requested(); }));
         Manifest manifest;
         manifest.rows = py::cast<std::uint64_t>(all[0]);
-        manifest.names = py::cast<Names>(all[1]);
+        manifest.names = names_of_strs(all[1]);
         for (const py::handle column : all[2]) {
           manifest.columns.push_back(column_of(py::cast<py::tuple>(column)));
         }
-        manifest.classes = py::cast<std::vector<std::string>>(all[3]);
+        manifest.classes = names_of_strs(all[3]);
         return manifest;
       } catch (const py::error_already_set& raised) {
         return error_of(raised);
@@ -252,29 +254,28 @@ Names places_of_dataset(const Dataset& dataset) {
 
 /// The source, the ETag, the offset and the length of a range.
 using SourceRange =
-    std::tuple<std::string, py::bytes, std::uint64_t, std::uint64_t>;
+    std::tuple<py::str, py::bytes, std::uint64_t, std::uint64_t>;
 
 /// Names an object that is made of parts of others.
-std::string derived_key_of(std::string source, const py::bytes& etag,
-                           std::uint64_t offset, std::uint64_t length_bytes,
-                           std::uint64_t notes_offset,
-                           std::uint64_t notes_bytes, std::uint64_t size_bytes,
-                           std::string part,
-                           const std::vector<SourceRange>& also) {
+py::str derived_key_of(const py::str& source, const py::bytes& etag,
+                       std::uint64_t offset, std::uint64_t length_bytes,
+                       std::uint64_t notes_offset, std::uint64_t notes_bytes,
+                       std::uint64_t size_bytes, std::string part,
+                       const std::vector<SourceRange>& also) {
   std::vector<DerivedKey::Range> ranges;
   for (const auto& [of, tag, at, length] : also) {
-    ranges.push_back({of, tag, at, length});
+    ranges.push_back({name_of_str(of), tag, at, length});
   }
-  return DerivedKey{.source = std::move(source),
-                    .etag = etag,
-                    .offset = offset,
-                    .length_bytes = length_bytes,
-                    .notes_offset = notes_offset,
-                    .notes_bytes = notes_bytes,
-                    .size_bytes = size_bytes,
-                    .part = std::move(part),
-                    .also = std::move(ranges)}
-      .text();
+  return str_of_name(DerivedKey{.source = name_of_str(source),
+                                .etag = etag,
+                                .offset = offset,
+                                .length_bytes = length_bytes,
+                                .notes_offset = notes_offset,
+                                .notes_bytes = notes_bytes,
+                                .size_bytes = size_bytes,
+                                .part = std::move(part),
+                                .also = std::move(ranges)}
+                         .text());
 }
 
 /// Frees a reader while others run: threads of its store may call Python.
@@ -353,7 +354,7 @@ py::object column(const Dataset& dataset, const std::string& name) {
   }
   py::list texts(size);
   for (std::uint64_t i = 0; i < rows; ++i) {
-    texts[i] = py::str(std::string(catalogue.string(field, {i})));
+    texts[i] = str_of_name(catalogue.string(field, {i}));
   }
   return texts;
 }
@@ -364,7 +365,7 @@ py::dict scalars(const Dataset& dataset, std::uint64_t sample) {
   const SampleId id{sample};
   py::dict values;
   for (std::size_t f = 0; f < catalogue.fields().size(); ++f) {
-    const py::str name(catalogue.fields()[f].name);
+    const py::str name = str_of_message(catalogue.fields()[f].name);
     switch (catalogue.fields()[f].kind) {
       case FieldKind::kBytes:
         break;
@@ -375,7 +376,7 @@ py::dict scalars(const Dataset& dataset, std::uint64_t sample) {
         values[name] = catalogue.float64(f, id);
         break;
       case FieldKind::kString:
-        values[name] = std::string(catalogue.string(f, id));
+        values[name] = str_of_name(catalogue.string(f, id));
         break;
     }
   }
@@ -421,14 +422,15 @@ py::bytes read_part(SampleReader& reader, std::size_t field,
 }
 
 /// The key, the size and the ETag of each object below a folder.
-std::vector<std::tuple<std::string, std::uint64_t, py::bytes>> listed(
+std::vector<std::tuple<py::str, std::uint64_t, py::bytes>> listed(
     const std::string& url, const StoreOptions& store) {
   const auto objects = run_interruptibly([&](const std::stop_token& stop) {
     return list_url(url, store, process_env(), stop);
   });
-  std::vector<std::tuple<std::string, std::uint64_t, py::bytes>> found;
+  std::vector<std::tuple<py::str, std::uint64_t, py::bytes>> found;
   for (const ObjectInfo& object : objects) {
-    found.emplace_back(object.key, object.size_bytes, py::bytes(object.etag));
+    found.emplace_back(str_of_name(object.key), object.size_bytes,
+                       py::bytes(object.etag));
   }
   return found;
 }
@@ -495,8 +497,10 @@ void bind_dataset(py::module_& module) {
       .def_property_readonly(
           "bytes", [](const Dataset& d) { return d.catalogue->total_bytes(); })
       .def_property_readonly("fields", &fields_of)
-      .def_property_readonly(
-          "classes", [](const Dataset& d) { return d.catalogue->classes(); })
+      .def_property_readonly("classes",
+                             [](const Dataset& d) {
+                               return strs_of_names(d.catalogue->classes());
+                             })
       .def_property_readonly("has_shards",
                              [](const Dataset& d) {
                                return d.catalogue->layout() == Layout::kShards;
@@ -511,7 +515,7 @@ void bind_dataset(py::module_& module) {
              if (sample >= d.catalogue->samples()) {
                throw py::index_error("no such sample");
              }
-             return std::string(d.catalogue->key(SampleId{sample}));
+             return str_of_name(d.catalogue->key(SampleId{sample}));
            })
       .def("scalars", &scalars, py::arg("sample"))
       .def("has_bytes",

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "functions.h"
+#include "text.h"
 
 namespace py = pybind11;
 
@@ -61,7 +62,7 @@ std::shared_ptr<const Derivation> derivation_of(const py::object& function) {
 
 Error error_of(const py::error_already_set& raised) {
   const auto name = py::str(raised.type().attr("__name__")).cast<std::string>();
-  const auto text = py::str(raised.value()).cast<std::string>();
+  const std::string text = message_of_str(py::str(raised.value()));
   for (const ErrorCode code :
        {ErrorCode::kInvalidArgument, ErrorCode::kNotFound,
         ErrorCode::kPermissionDenied, ErrorCode::kUnavailable,

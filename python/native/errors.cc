@@ -7,6 +7,7 @@
 
 #include "functions.h"
 #include "leat/runtime/start_thread.h"
+#include "text.h"
 
 namespace leat {
 
@@ -29,7 +30,7 @@ void raise_python(const Error& error) {
   const std::string name(to_string(error.code()));
   const pybind11::object type =
       pybind11::module_::import("leat.errors").attr(name.c_str());
-  PyErr_SetString(type.ptr(), error.message().c_str());
+  PyErr_SetObject(type.ptr(), str_of_message(error.message()).ptr());
   throw pybind11::error_already_set();
 }
 

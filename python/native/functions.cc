@@ -12,6 +12,7 @@
 #include "leat/base/buffer.h"
 #include "leat/base/clock.h"
 #include "leat/pipeline/program/user_function.h"
+#include "text.h"
 
 namespace py = pybind11;
 
@@ -35,7 +36,7 @@ py::object as_python(const FunctionInput& input) {
     case FunctionInput::Kind::kBytes:
       return py::bytes(data, input.bytes.size());
     case FunctionInput::Kind::kText:
-      return py::str(data, input.bytes.size());
+      return str_of_name({data, input.bytes.size()});
     case FunctionInput::Kind::kArray:
       break;
   }
@@ -46,7 +47,7 @@ py::object as_python(const FunctionInput& input) {
 }
 
 Result<Value> value_of(const py::object& made) {
-  if (py::isinstance<py::str>(made)) return Value(made.cast<std::string>());
+  if (py::isinstance<py::str>(made)) return Value(name_of_str(made));
   const py::array array = py::module_::import("leat._functions")
                               .attr("as_array")(made)
                               .cast<py::array>();
@@ -127,7 +128,7 @@ class PythonFunction final : public UserFunction {
         const std::string own(to_string(code));
         if (raised.matches(
                 py::module_::import("leat.errors").attr(own.c_str()))) {
-          return Error(code, py::str(raised.value()).cast<std::string>())
+          return Error(code, message_of_str(py::str(raised.value())))
               .because_of(held(raised.value()));
         }
       }
@@ -161,7 +162,7 @@ void raise_own_exception(const Error& error) {
   if (error.cause() == nullptr) return;
   const auto& value = *static_cast<const py::object*>(error.cause().get());
   py::module_::import("leat._functions")
-      .attr("add_note")(value, error.message());
+      .attr("add_note")(value, str_of_message(error.message()));
   // Takes a reference to each of the three.
   PyErr_Restore(py::type::of(value).release().ptr(), value.inc_ref().ptr(),
                 PyException_GetTraceback(value.ptr()));

@@ -21,6 +21,7 @@
 #include "leat/pipeline/ops/op_table.h"
 #include "leat/pipeline/program/program.h"
 #include "leat/pipeline/program/value.h"
+#include "text.h"
 
 namespace py = pybind11;
 
@@ -208,7 +209,7 @@ class ProgramRunner {
           return output_.value_program->run(encoded, random, scratch, notes);
         }));
     if (const auto* text = std::get_if<std::string>(&value)) {
-      return py::str(*text);
+      return str_of_name(*text);
     }
     const auto& made = std::get<ArrayValue>(value);
     py::array array(numpy_dtype(made.spec.dtype), made.spec.shape);

@@ -113,16 +113,29 @@ TEST(SeenNoteTest, IsReadAsItWasWrittenOrNotAtAll) {
   const std::string path = ::testing::TempDir() + "/seen-note-test";
   std::filesystem::remove(path + ".seen");
   EXPECT_FALSE(read_seen(path));
-  write_seen(path, {.seen = "listing ab", .catalogue = "cd"});
+  write_seen(path, {.seen = "listing ab", .catalogue = "cd", .versions = "ef"});
   const auto note = read_seen(path);
   ASSERT_TRUE(note);
   EXPECT_EQ(note->seen, "listing ab");
   EXPECT_EQ(note->catalogue, "cd");
+  EXPECT_EQ(note->versions, "ef");
   for (const std::string text :
-       {"", "leat seen 1\n", "leat seen 1\nab\ncd", "another 1\nab\ncd\n"}) {
+       {"", "leat seen 2\n", "leat seen 2\nab\ncd\nef", "leat seen 2\nab\ncd\n",
+        "another 2\nab\ncd\nef\n",
+        "leat seen 1\nab\ncd\n"}) {  // It has no versions.
     std::ofstream(path + ".seen") << text;
     EXPECT_FALSE(read_seen(path)) << text;
   }
+}
+
+TEST(SeenNoteTest, ATimeToComeTellsNothing) {
+  const std::string path = ::testing::TempDir() + "/seen-ahead-test";
+  write_seen(path, {.seen = "made", .catalogue = "cd", .versions = "ef"});
+  EXPECT_TRUE(was_checked_for_job(path));
+  const auto now = std::filesystem::file_time_type::clock::now();
+  std::filesystem::last_write_time(path + ".seen",
+                                   now + std::chrono::hours(24));
+  EXPECT_FALSE(was_checked_for_job(path));
 }
 
 }  // namespace

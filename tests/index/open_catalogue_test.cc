@@ -11,8 +11,10 @@
 #include <string>
 
 #include "leat/base/buffer.h"
+#include "leat/base/hash.h"
 #include "leat/dataset/catalogue_writer.h"
 #include "leat/index/catalogue_file.h"
+#include "leat/index/job_listing.h"
 #include "leat/store/memory/memory_store.h"
 #include "leat/store/store_wrapper.h"
 
@@ -180,6 +182,88 @@ TEST_F(OpenCatalogueTest, WhatIsPublishedIsLookedAtToo) {
   EXPECT_EQ(open(*store_)->source, CatalogueSource::kPublished);
 }
 
+TEST_F(OpenCatalogueTest, WhatIsPublishedWithEtagsOfFormerBytesIsNotTaken) {
+  const auto published = publish_catalogue(*store_, "p", {}, {});
+  ASSERT_TRUE(store_->write("p/a/1", as_bytes("3"), {}));  // The same size.
+  const auto built = open(*store_, {});
+  ASSERT_EQ(built->source, CatalogueSource::kBuilt);
+  const Catalogue& first = *published->catalogue;
+  ASSERT_EQ(built->catalogue->digest(), first.digest());
+  ASSERT_NE(built->catalogue->object({0}).etag, first.object({0}).etag);
+
+  for (int starts = 0; starts < 2; ++starts) {
+    const auto again = open(*store_, {});
+
+    EXPECT_EQ(again->source, CatalogueSource::kCache);
+    EXPECT_EQ(again->catalogue->object({0}).etag,
+              built->catalogue->object({0}).etag);
+  }
+}
+
+TEST_F(OpenCatalogueTest, NorDoOtherRanksTakeIt) {
+  ASSERT_TRUE(publish_catalogue(*store_, "p", {}, {}));
+  ASSERT_TRUE(store_->write("p/a/1", as_bytes("3"), {}));
+  const auto env_of = [&](const std::string& rank) {
+    return fake_env({{"LEAT_CACHE_DIR", folder_.string()},
+                     {"RANK", rank},
+                     {"WORLD_SIZE", "2"},
+                     {"LOCAL_RANK", rank},
+                     {"LOCAL_WORLD_SIZE", "2"}});
+  };
+  env_ = env_of("0");
+  const auto built = open(*store_, {});
+  ASSERT_EQ(built->source, CatalogueSource::kBuilt);
+  // This process has looked, and would look again: now another rank has.
+  const std::string seen = built->file + ".seen";
+  std::filesystem::last_write_time(
+      seen, std::filesystem::last_write_time(seen) + std::chrono::seconds(3));
+  env_ = env_of("1");
+
+  const auto other = open(*store_, {});
+
+  EXPECT_EQ(other->source, CatalogueSource::kCache);
+  EXPECT_EQ(other->catalogue->object({0}).etag,
+            built->catalogue->object({0}).etag);
+}
+
+/// An inventory whose version is the number of its objects.
+CatalogueOptions inventory_of(int objects, Refresh refresh) {
+  CatalogueOptions options;
+  options.refresh = refresh;
+  options.index.objects_version = std::to_string(objects);
+  options.index.objects =
+      [objects](std::stop_token) -> Result<std::vector<ObjectInfo>> {
+    std::vector<ObjectInfo> all;
+    for (int i = 1; i <= objects; ++i) {
+      all.push_back({.key = "a/" + std::to_string(i), .size_bytes = 1});
+    }
+    return all;
+  };
+  return options;
+}
+
+TEST_F(OpenCatalogueTest, ANewerInventoryIsTakenAfterALookAtTheStore) {
+  const auto opened = [&](const CatalogueOptions& options) {
+    const auto found = open(*store_, options);
+    EXPECT_TRUE(found) << found.error().message();
+    return found ? found->catalogue->samples() : 0;
+  };
+  EXPECT_EQ(opened({}), 2u);  // By listing.
+  EXPECT_EQ(opened(inventory_of(3, Refresh::automatic())), 3u);
+  EXPECT_EQ(opened(inventory_of(4, Refresh::automatic())), 4u);
+  EXPECT_EQ(opened({}), 2u);
+  EXPECT_EQ(opened(inventory_of(5, Refresh::automatic())), 5u);
+}
+
+TEST_F(OpenCatalogueTest, ANewerInventoryIsTakenAfterOneThatWasToBeRead) {
+  ASSERT_TRUE(open(*store_, inventory_of(3, Refresh::always())));
+  EXPECT_EQ(open(*store_, inventory_of(3, Refresh::automatic()))->source,
+            CatalogueSource::kCache);
+  const auto newer = open(*store_, inventory_of(4, Refresh::automatic()));
+  EXPECT_EQ(newer->source, CatalogueSource::kBuilt);
+  EXPECT_EQ(newer->catalogue->samples(), 4u);
+}
+
 TEST_F(OpenCatalogueTest, AnEarlierOneIsKeptForEpochsThatBeganWithIt) {
   const auto before = open(*store_, {});
   const std::string digest = before->catalogue->digest().hex();
@@ -197,6 +281,93 @@ TEST_F(OpenCatalogueTest, AnEarlierOneIsKeptForEpochsThatBeganWithIt) {
     ASSERT_TRUE(open(*store_, {}));
   }
   EXPECT_FALSE(earlier_catalogue("s3://bucket/p", {}, digest, env_));
+}
+
+TEST_F(OpenCatalogueTest, AnEarlierOneIsKeptWithoutALookToo) {
+  for (const char* refresh : {"always", "if-older-than:1d"}) {
+    const auto before = open(*store_, {});
+    const std::string digest = before->catalogue->digest().hex();
+    add_object(std::string("p/c/") + refresh);
+    std::filesystem::last_write_time(
+        before->file,
+        std::filesystem::file_time_type::clock::now() - std::chrono::hours(25));
+    CatalogueOptions options;
+    options.refresh = *Refresh::parse(refresh);
+    ASSERT_EQ(open(*store_, options)->source, CatalogueSource::kBuilt);
+
+    const auto earlier = earlier_catalogue("s3://bucket/p", {}, digest, env_);
+
+    ASSERT_TRUE(earlier) << refresh;
+    EXPECT_EQ(earlier->catalogue->samples(), before->catalogue->samples());
+  }
+}
+
+TEST_F(OpenCatalogueTest, TheLatestEarlierOneOfADigestIsKept) {
+  ASSERT_TRUE(open(*store_, {}));
+  ASSERT_TRUE(store_->write("p/a/1", as_bytes("3"), {}));  // The same size.
+  const auto begun = open(*store_, {});
+  const std::string digest = begun->catalogue->digest().hex();
+  add_object("p/c/3");
+  ASSERT_TRUE(open(*store_, {}));
+
+  const auto earlier = earlier_catalogue("s3://bucket/p", {}, digest, env_);
+
+  ASSERT_TRUE(earlier);
+  EXPECT_EQ(earlier->catalogue->object({0}).etag,
+            begun->catalogue->object({0}).etag);
+  for (const auto& file :
+       std::filesystem::recursive_directory_iterator(folder_)) {
+    EXPECT_EQ(file.path().string().find(".link-"), std::string::npos);
+  }
+}
+
+/// A job whose other node has listed.
+class OtherNodesBoard final : public ListingBoard {
+ public:
+  explicit OtherNodesBoard(std::string listed) : listed_(std::move(listed)) {}
+
+  std::string begin(std::string_view) override { return "opening"; }
+  Result<ListingTurn> take_turn(const std::string&,
+                                const std::stop_token&) override {
+    return ListingTurn{.who = ListingTurn::Who::kOther,
+                       .posted = {.hash = xxh3_128(as_bytes(listed_)).hex(),
+                                  .size_bytes = listed_.size(),
+                                  .listed_at = {}}};
+  }
+  Result<Buffer> fetch(const std::string&) override {
+    ++fetches;
+    Buffer bytes(listed_.size());
+    std::memcpy(bytes.data(), listed_.data(), listed_.size());
+    return bytes;
+  }
+  void post(const std::string&, const PostedCatalogue&,
+            std::span<const std::byte>) override {}
+  void give_up(const std::string&) override {}
+
+  int fetches = 0;
+
+ private:
+  const std::string listed_;
+};
+
+TEST_F(OpenCatalogueTest, AnotherNodesListingIsFetchedIfTheFileIsNotTrusted) {
+  const auto built = open(*store_, {});
+  ASSERT_TRUE(built) << built.error().message();
+  std::ifstream file(built->file, std::ios::binary);
+  const auto board = std::make_shared<OtherNodesBoard>(
+      std::string(std::istreambuf_iterator<char>(file), {}));
+  CatalogueOptions options;
+  options.job = board;
+  ASSERT_TRUE(open(*store_, options));
+  EXPECT_EQ(board->fetches, 0);  // The same file is there.
+  std::filesystem::permissions(built->file, std::filesystem::perms::group_write,
+                               std::filesystem::perm_options::add);
+
+  const auto found = open(*store_, options);
+
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_EQ(board->fetches, 1);
+  EXPECT_EQ(found->catalogue->digest(), built->catalogue->digest());
 }
 
 TEST_F(OpenCatalogueTest, LooksBesideTheDataFirst) {

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import leat
+from leat import _native
 from leat._formats._array import _chunks as _array_chunks, _plan as _array_plan
 from rank_reads import steps_if_read_about_once
 from small_datasets import write
@@ -184,6 +185,21 @@ def test_files_one_after_the_other(folder):
     np.save(folder / "3.npy", numbers((5, 4, 2)))
     with pytest.raises(leat.InvalidArgument, match=r"3\.npy is float32 of \(5, 4, 2\), and 0\.npy is float32 of \(5, 4, 3\)"):
         leat.Dataset.array(folder / "*.npy")
+
+
+def test_a_changed_file_among_files_of_another_kind_is_noticed(folder):
+    """One is read as it is, and what is read of the other is made."""
+    arrays = [numbers((40, 6), seed=seed) for seed in range(2)]
+    with h5py.File(folder / "0.h5", "w") as file:
+        file.create_dataset("data", data=arrays[0])
+    with h5py.File(folder / "1.h5", "w") as file:
+        file.create_dataset("data", data=arrays[1], chunks=(7, 3))
+    check_all(leat.Dataset.array(folder / "*.h5"), data=np.concatenate(arrays))
+    dataset = leat.Dataset.array(folder / "*.h5")
+    with h5py.File(folder / "0.h5", "r+") as file:
+        file["data"][:] += 1
+    with pytest.raises(leat.Corrupt, match=r"0\.h5"):
+        dataset[0]
 
 
 # --- Windows ------------------------------------------------------------------
@@ -512,6 +528,23 @@ def test_damaged_zarr(folder):
                 assert path.name == "zarr.json" or found == wanted, (path, at)
         path.write_bytes(whole)
         assert caught
+
+
+def test_a_chunk_of_zarr_without_bytes_is_no_chunk_of_fill_values(folder):
+    zarr.create_array(folder / "x.zarr", data=numbers((50, 6)), chunks=(5, 3))
+    (folder / "x.zarr" / "c" / "1" / "0").write_bytes(b"")
+    with pytest.raises(leat.Corrupt, match="c/1/0: a chunk of data has no bytes"):
+        leat.Dataset.array(folder / "x.zarr")
+
+    zarr.create_array(folder / "y.zarr", data=numbers((50, 6)), chunks=(5, 3), shards=(25, 6))
+    shard = folder / "y.zarr" / "c" / "1" / "0"
+    data = shard.read_bytes()
+    index = np.frombuffer(data[-4 - 16 * 10 : -4], "<u8").reshape(10, 2).copy()
+    index[3, 1] = 0
+    told = index.tobytes()
+    shard.write_bytes(data[: -len(told) - 4] + told + _native.crc32c(told).to_bytes(4, "little"))
+    with pytest.raises(leat.Corrupt, match="c/1/0: a chunk of data has no bytes"):
+        leat.Dataset.array(folder / "y.zarr")
 
 
 @pytest.mark.parametrize("kind", ["deflate", "gzip", "raw_deflate", "bz2", "zstd", "lzf", "blosc", "lz4"])

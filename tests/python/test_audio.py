@@ -506,6 +506,21 @@ def test_a_changed_file_is_noticed(folder, serve):
         dataset[0]
 
 
+def test_a_changed_file_among_files_of_another_kind_is_noticed(folder, serve):
+    """One is read as it is, and what is read of the other is made."""
+    mono = put(folder / "bucket" / "a.wav", 16000, kind="wav float")
+    put(folder / "bucket" / "b.wav", 16000, channels=2, kind="wav float")
+    served = serve(folder / "bucket")
+    dataset = leat.Dataset.audio(served.url, seconds=0.5, mono=True, **served.options)
+    assert (np.concatenate([dataset[0]["audio"], dataset[1]["audio"]], axis=1) == mono).all()
+    dataset = leat.Dataset.audio(served.url, seconds=0.5, mono=True, **served.options)  # Which holds nothing.
+    written = bytearray((folder / "bucket" / "a.wav").read_bytes())
+    written[-4:] = bytes(4)  # As long as it was.
+    write(folder / "bucket" / "a.wav", bytes(written))
+    with pytest.raises(leat.Corrupt, match=r"a\.wav"):
+        dataset[1]
+
+
 def test_silence_between_two_segments(folder):
     whole = put(folder / "x.wav", 5000)
     found = leat.Dataset.audio(folder, seconds=0.1, stride=0.2, rest="pad")  # 1600 of each 3200 frames.

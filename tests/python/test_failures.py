@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import io
+import os
+import pathlib
 import re
 import shutil
 import socket
 import subprocess
+import tarfile
 import threading
 import time
 
@@ -681,3 +685,54 @@ def test_one_batch_that_does_not_fit_into_memory(folder):
             next(iter(loader))
     gc.collect()
     assert_all_given_back(loader)
+
+
+# --- Names of any bytes ------------------------------------------------------
+
+
+@pytest.fixture
+def oddly_named(tmp_path, fresh_cache) -> pathlib.Path:
+    """A folder with one file, whose name is no UTF-8."""
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    pathlib.Path(os.fsdecode(os.fsencode(folder) + b"/\xff\xfe.jpg")).write_bytes(b"no picture")
+    return folder
+
+
+def test_a_name_that_is_no_utf_8_comes_as_python_has_it(oddly_named):
+    dataset = leat.Dataset(oddly_named)
+    assert dataset.key(0) == "\udcff\udcfe.jpg" and dataset[0]["data"] == b"no picture"
+    options = {"fields": ["data", "key"], "batch": "dict", "output": "numpy"}
+    with leat.Loader(dataset, batch_size=1, train=False, **options) as loader:
+        assert [batch["key"] for batch in loader] == [["\udcff\udcfe.jpg"]]
+
+
+@pytest.mark.parametrize(("spoil", "kind"), [(lambda path: None, leat.Corrupt), (os.remove, leat.NotFound)])
+def test_an_error_names_an_object_whose_name_is_no_utf_8(oddly_named, spoil, kind):
+    dataset = leat.Dataset(oddly_named)
+    spoil(next(oddly_named.iterdir()))
+    with leat.Loader(dataset, batch_size=1, train=False, ops=DECODE) as loader:
+        with pytest.raises(kind, match=r"\\xff\\xfe\.jpg"):
+            next(iter(loader))
+
+
+def test_a_function_that_fails_for_such_an_object_says_which(oddly_named):
+    def fails(data: bytes) -> str:
+        raise ValueError("\udcff")
+
+    ops = [leat.ops.Python(fails, workers="threads")]
+    with leat.Loader(oddly_named, batch_size=1, train=False, ops=ops) as loader:
+        with pytest.raises(ValueError) as raised:
+            next(iter(loader))
+    assert any("\\xff\\xfe.jpg" in note for note in getattr(raised.value, "__notes__", ["\\xff\\xfe.jpg"]))
+
+
+def test_a_field_whose_name_is_no_utf_8_is_in_nobodys_way(tmp_path, fresh_cache):
+    with tarfile.open(tmp_path / "x.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
+        for name in ("a.txt", "a.\udcff"):
+            member = tarfile.TarInfo(name)
+            member.size = 1
+            tar.addfile(member, io.BytesIO(b"1"))
+    assert sorted(leat.Dataset(tmp_path / "x.tar").fields) == ["\\xff", "txt"]
+    with leat.Loader(tmp_path / "x.tar", batch_size=1, train=False, fields=["txt"], batch="dict") as loader:
+        assert [list(batch) for batch in loader] == [["txt"]]

@@ -434,3 +434,49 @@ def test_rows_may_be_parts_of_objects(tmp_path, serve):
         write(tmp_path / "parts/rows.jsonl", "\n".join(map(json.dumps, rows)).encode())
         with pytest.raises(leat.InvalidArgument, match=match):
             leat.Dataset.from_manifest(tmp_path / "parts/rows.jsonl", fields={"data": "file"}, ranges={"data": ("at", "n")})
+
+
+def test_digits_without_end_are_a_text(photos):
+    long = "9" * 5000
+    write(photos / "long.csv", f"path,id\nimages/0.png,1\nimages/1.png,{long}\n".encode())
+    dataset = leat.Dataset.from_manifest(photos / "long.csv", fields={"image": "path"}, columns=["id"])
+    assert [dataset[row]["id"] for row in range(2)] == ["1", long]
+
+
+@pytest.mark.parametrize("row, says", [
+    ({"path": "images/0.png", "text": "\ud800"}, r"bad\.jsonl, row 2: 'text' is '\\ud800', which has half of a char"),
+    ({"path": "\ud800", "text": "x"}, r"bad\.jsonl, row 2: 'image' is '\\ud800', which has half of a char"),
+    ({"path": "images/0.png", "text": 10**400}, r"bad\.jsonl, row 2: 'text' has a number that is too large"),
+])  # fmt: skip
+def test_a_value_that_is_neither_text_nor_number_names_its_row(photos, row, says):
+    usual = {"path": "images/1.png", "text": 1 if isinstance(row["text"], int) else "x"}
+    write(photos / "bad.jsonl", "\n".join(map(json.dumps, (usual, row))).encode())
+    with pytest.raises((leat.Corrupt, leat.InvalidArgument), match=says):
+        leat.Dataset.from_manifest(photos / "bad.jsonl", fields={"image": "path"}, columns=["text"])
+
+
+@pytest.mark.parametrize("label", [-1, 7, 2, 1.5e9])
+def test_numbers_that_classes_do_not_name_are_no_labels(photos, label):
+    write(photos / "numbered.csv", f"path,label\nimages/0.png,1\nimages/1.png,{label}\n".encode())
+    fields = {"image": "path", "label": "label"}
+    with pytest.raises(leat.InvalidArgument, match=r"numbered\.csv, row 2: label .*classes= names 2; name all"):
+        leat.Dataset.from_manifest(photos / "numbered.csv", fields=fields, classes=["cat", "dog"])
+    assert len(leat.Dataset.from_manifest(photos / "numbered.csv", fields=fields)) == 2
+
+
+@pytest.mark.parametrize("is_bucket", [False, True])
+def test_an_object_of_another_size_than_the_table_says_is_refused(photos, serve, fresh_cache, is_bucket):
+    write(photos / "a.bin", b"abc")
+    write(photos / "sized.csv", b"path,size\na.bin,2\n")
+    served = serve(photos)
+    url, options = (served.url, served.options) if is_bucket else (photos, {})
+    dataset = leat.Dataset.from_manifest(f"{url}/sized.csv", fields={"x": "path"}, sizes={"x": "size"}, **options)
+    with pytest.raises(leat.Corrupt, match=r"a\.bin.*it has 3 bytes, not 2"):
+        dataset[0]
+
+
+def test_two_sizes_of_one_object_are_refused(photos):
+    write(photos / "a.bin", b"abcdef")
+    write(photos / "sized.csv", b"path,size\na.bin,3\na.bin,6\n")
+    with pytest.raises(leat.InvalidArgument, match="row 2, field x: 'a.bin' has 6 bytes, and had 3"):
+        leat.Dataset.from_manifest(photos / "sized.csv", fields={"x": "path"}, sizes={"x": "size"})

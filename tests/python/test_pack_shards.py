@@ -19,6 +19,8 @@ from PIL import Image
 import leat
 from leat._diff import differences
 from leat._shards import _plan, _write
+from leat._shards._resize import pictures_of
+from leat._shards._row import Field
 from leat.ops import LoadMdsArray
 from leat.testing import find_binary
 from mds_writer import write_mds
@@ -35,6 +37,14 @@ def pack(dataset, dest: pathlib.Path, format: str = "tar", shard_bytes: int = 30
 
 def files_in(folder: pathlib.Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def without_a_file(folder: pathlib.Path, row: int) -> leat.Dataset:
+    """A table whose row names none."""
+    paths = [str(path) for path in sorted(folder.rglob("*.png"))[:4]]
+    paths[row] = ""
+    write(folder.parent / "table.csv", "\n".join(["path,id", *(f"{path},x" for path in paths)]).encode())
+    return leat.Dataset.from_manifest(folder.parent / "table.csv", fields={"image": "path"})
 
 
 def samples_of(dataset: leat.Dataset) -> list[dict]:
@@ -278,6 +288,36 @@ def test_large_pictures_become_small_ones_and_small_ones_stay(tmp_path):
     assert second["jpg"] == (tmp_path / "in/a/1.jpg").read_bytes()
 
 
+def test_a_mask_beside_a_picture_is_not_made_a_jpeg(tmp_path):
+    for number in range(3):
+        write(tmp_path / f"in/{number}.jpg", encoded(pixels(number, 90, 50), "JPEG"))
+        write(tmp_path / f"in/{number}.mask.png", encoded(np.full((50, 90), number, np.uint8)))
+        write(tmp_path / f"in/{number}.right.jpg", encoded(pixels(number + 5, 90, 50), "JPEG"))
+    rows = [f"{number}.jpg,{number}.mask.png,{number}.right.jpg" for number in range(3)]
+    write(tmp_path / "in/table.csv", "\n".join(["image,mask,right", *rows]).encode())
+    made = leat.Dataset.from_manifest(
+        tmp_path / "in/table.csv", fields={"image": "image", "mask": "mask", "right": "right"}
+    )
+    with pytest.raises(leat.InvalidArgument, match="'image', 'mask', 'right' hold pictures.*mask.*--fields"):
+        pack(made, tmp_path / "out", resize=8)
+    assert not (tmp_path / "out").exists()
+
+    pack(made, tmp_path / "out", resize=8, fields=["image", "right"])
+    for sample in samples_of(leat.Dataset(tmp_path / "out")):
+        assert [min(Image.open(io.BytesIO(sample[name])).size) for name in ("image", "right")] == [8, 8]
+
+
+@pytest.mark.parametrize("name", ["boxes", "gt_bboxes", "image.keypoints", "bbox"])
+def test_boxes_in_pixels_would_not_fit_a_smaller_picture(name):
+    fields = [Field("image", "bytes", "image"), Field(name, "rows", name)]
+    boxes = np.array([[1, 2, 30, 40]], np.float32)
+    picture = encoded(pixels(0, 90, 50), "JPEG")
+    with pytest.raises(leat.InvalidArgument, match=f"'{name}' would no longer fit.*--fields"):
+        pictures_of(fields, [{"image": picture, name: boxes}])
+    assert pictures_of(fields, [{"image": picture, name: boxes / 90}]) == {"image"}
+    assert pictures_of(fields, [{"image": b"no picture", name: boxes}]) == frozenset()
+
+
 # --- Stopped and called again ------------------------------------------------
 
 
@@ -354,6 +394,7 @@ def test_a_call_sees_that_objects_were_written_anew(tmp_path, fresh_cache, is_bu
     (lambda p: leat.Dataset(p), "tar", {"fields": ["colour"]}, "--fields names 'colour'"),
     (lambda p: leat.mix({"a": (leat.Dataset(p), 1.0), "b": (leat.Dataset(p)[:9], 1.0)}), "tar", {}, "pack each of its sources"),
     (lambda p: leat.Dataset(p), "tar", {"resize": 0}, "--resize 0"),
+    (lambda p: without_a_file(p, 2), "tar", {}, "sample 2 .* has none of the fields image"),
 ])  # fmt: skip
 def test_what_cannot_be_packed_is_refused(pictures, tmp_path, make, format, options, says):
     with pytest.raises(leat.InvalidArgument, match=says):

@@ -135,6 +135,25 @@ def test_an_object_that_was_written_anew_is_another(folder, serve, fresh_cache, 
     assert "0 objects were added, 0 removed and 1 written anew" in changes(caplog)[0]
 
 
+@pytest.mark.parametrize("place", ["folder", "bucket", "web server"])
+def test_an_object_that_grew_is_noticed_without_etags(folder, serve, fresh_cache, place):
+    """A catalogue that is published from a folder has none."""
+    subprocess.run(["leat", "index", str(folder), "--publish"], check=True, capture_output=True)
+    served = serve(folder)
+    url, options = {
+        "folder": (folder, {}), "bucket": (served.url, served.options), "web server": (served.http_url, {}),
+    }[place]  # fmt: skip
+    dataset = leat.Dataset(url, refresh="never", **options)
+    assert dataset[1]["data"] == b"x"
+    write(folder / "1.bin", b"xyz")
+
+    with pytest.raises(leat.Corrupt, match=r"1\.bin.*it has 3 bytes, not 1"):
+        dataset[1]
+    with leat.Loader(dataset, batch_size=1, train=False, fields=["data"]) as loader:
+        with pytest.raises(leat.Corrupt, match=r"1\.bin.*it has 3 bytes, not 1"):
+            list(loader)
+
+
 def test_a_folder_of_this_machine_is_looked_at_too(folder, caplog):
     assert len(leat.Dataset(folder)) == 3
     write(folder / "3.bin", b"x")
@@ -431,11 +450,12 @@ print(len(dataset), dataset.digest, flush=True)
 """
 
 
-def test_ranks_of_a_job_go_by_one_listing_though_data_grows(folder, fresh_cache):
+@pytest.mark.parametrize("seconds", [60, -DAY], ids=["before", "by a clock that was ahead"])
+def test_ranks_of_a_job_go_by_one_listing_though_data_grows(folder, fresh_cache, seconds):
     """The second rank comes after another object has come."""
     leat.Dataset(folder)
     (seen,) = fresh_cache.glob("catalogues/*.seen")
-    age(seen, 60)  # Not by a process that was started with these.
+    age(seen, seconds)  # Not by a process that was started with these.
     write(folder / "3.bin", b"x")
     told = []
     for rank in range(2):
@@ -498,20 +518,42 @@ def keys_of(batches) -> list[str]:
     return [batch["key"][0] for batch in batches]
 
 
-def test_an_epoch_goes_on_with_the_catalogue_that_it_began_with(folder, fresh_cache, caplog):
-    with loader_of(folder) as loader:
+@pytest.mark.parametrize("refresh", ["auto", "always", "if-older-than:1d"])
+def test_an_epoch_goes_on_with_the_catalogue_that_it_began_with(folder, fresh_cache, caplog, refresh):
+    def opened() -> leat.Loader:
+        return loader_of(leat.Dataset(folder, refresh=refresh))
+
+    with opened() as loader:
         whole = keys_of(loader)
-    with loader_of(folder) as loader:
+    with opened() as loader:
         begun = [next(iter(loader))["key"][0]]
         state = json.loads(json.dumps(loader.state_dict()))
     write(folder / "3.bin", b"x")
+    (cached,) = fresh_cache.glob("catalogues/*.leatcat")
+    age(cached, 2 * DAY)
 
-    with loader_of(folder) as loader:
+    with opened() as loader:
         assert len(loader) == 4
         loader.load_state_dict(state)
         assert "goes on with the catalogue that it began with" in caplog.text
         assert begun + keys_of(loader) == whole
         assert len(loader.dataset) == 3
+
+
+def test_an_epoch_goes_on_with_the_versions_that_it_began_with(folder, fresh_cache):
+    leat.Dataset(folder)
+    for number in range(3):
+        write(folder / f"{number}.bin", b"y")  # As long as it was: the digest is the same.
+    with loader_of(folder) as loader:
+        begun = next(iter(loader))
+        state = json.loads(json.dumps(loader.state_dict()))
+    write(folder / "3.bin", b"x")
+
+    with loader_of(folder) as loader:
+        loader.load_state_dict(state)
+        batches = [begun, *loader]
+    assert sorted(keys_of(batches)) == ["0.bin", "1.bin", "2.bin"]
+    assert all(bytes(batch["data"][0]) == b"y" for batch in batches)
 
 
 def test_a_state_between_epochs_goes_on_with_what_is_there(folder, fresh_cache):

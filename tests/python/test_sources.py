@@ -141,7 +141,18 @@ def test_an_object_in_two_sources_is_refused(pictures):
     for twice in ([pictures, pictures], [pictures, f"{pictures}/ant/*.png"], [f"{pictures}/ant", pictures]):
         with pytest.raises(leat.InvalidArgument, match=r"ant/00000\.png is in two of the sources"):
             leat.Dataset(twice)
-    assert len(leat.Dataset([f"{pictures}/*/*0.png", f"{pictures}/*/*.png"])) == 60
+    assert len(leat.Dataset(f"{pictures}/*/{{*0,*}}.png")) == 60  # One source.
+
+
+@pytest.mark.parametrize("twice", [
+    ["0.tar", "0.tar", "1.tar"], ["*.tar", "0.tar"], ["0.tar", "[01].tar"], ["*.tar", "?.tar"],
+])  # fmt: skip
+def test_so_is_one_that_sources_of_one_folder_share(tmp_path, fresh_cache, twice):
+    for number in range(2):
+        write(tmp_path / f"sh/{number}.tar", tar_of([(f"{number}.txt", b"x")]))
+    with pytest.raises(leat.InvalidArgument, match=r"sh/0\.tar is in two of the sources"):
+        leat.Dataset([f"{tmp_path}/sh/{name}" for name in twice])
+    assert len(leat.Dataset([f"{tmp_path}/sh/{name}" for name in ("0.tar", "1*.tar")])) == 2
 
 
 def test_a_loader_takes_a_pattern(shards):

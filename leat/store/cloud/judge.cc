@@ -10,7 +10,8 @@ namespace leat {
 
 Result<void> check_carried(const HttpReply& reply, const ReadRequest& request,
                            const VersionTag& tag) {
-  LEAT_TRY_VOID(check_range(reply, request.offset, request.into.size()));
+  LEAT_TRY_VOID(
+      check_range(reply, request.object, request.offset, request.into.size()));
   const std::string& wanted = request.object.etag;
   const std::string_view carried = reply.header(tag.header);
   if (wanted.empty() || carried.empty() || same_version(carried, wanted)) {

@@ -137,6 +137,9 @@ Result<void> FileStore::read_now(const ReadRequest& request,
     return corrupt(url_of(key) +
                    ": the file changed since it was indexed; index again");
   }
+  if (auto same = check_object_size(request.object, info.size_bytes); !same) {
+    return std::move(same).error().while_doing(url_of(key));
+  }
   // Written so that a huge offset cannot wrap around.
   if (request.into.empty() || request.offset >= info.size_bytes ||
       request.into.size() > info.size_bytes - request.offset) {

@@ -57,8 +57,8 @@ std::optional<ContentRange> parse_content_range(std::string_view value) {
   return range;
 }
 
-Result<void> check_range(const HttpReply& reply, std::uint64_t offset,
-                         std::uint64_t size_bytes) {
+Result<void> check_range(const HttpReply& reply, const ObjectId& object,
+                         std::uint64_t offset, std::uint64_t size_bytes) {
   const std::string_view value = reply.header("content-range");
   if (reply.status == 206 && is_in_parts(reply.header("content-type"))) {
     return unavailable(
@@ -76,6 +76,9 @@ Result<void> check_range(const HttpReply& reply, std::uint64_t offset,
   if ((reply.status == 206 || range) && is_other) {
     return unavailable("HTTP {} with the range '{}', not the one asked for",
                        reply.status, shown_text(value));
+  }
+  if (range && range->total) {
+    LEAT_TRY_VOID(check_object_size(object, *range->total));
   }
   // With status 200, the body has filled the buffer, so the whole
   // object has that size.

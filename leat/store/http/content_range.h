@@ -7,6 +7,7 @@
 
 #include "leat/base/result.h"
 #include "leat/store/http/http_client.h"
+#include "leat/store/store.h"
 
 namespace leat {
 
@@ -21,13 +22,15 @@ struct ContentRange {
 std::optional<ContentRange> parse_content_range(std::string_view value);
 
 /// Checks that a success says that it carries exactly `size_bytes` bytes from
-/// `offset` on. REQUIRES: its body has filled HttpRequest::into.
+/// `offset` on, and of an object of the size that `object` has, if both know
+/// it. REQUIRES: its body has filled HttpRequest::into.
 ///
 /// Errors:
+///   kCorrupt          the object has another size
 ///   kUnavailable      it carries another range, several, or does not say which
 ///   kInvalidArgument  the server ignores ranges
-Result<void> check_range(const HttpReply& reply, std::uint64_t offset,
-                         std::uint64_t size_bytes);
+Result<void> check_range(const HttpReply& reply, const ObjectId& object,
+                         std::uint64_t offset, std::uint64_t size_bytes);
 
 /// "Range: bytes=0-99", a header that asks for it. REQUIRES: not empty.
 std::string range_header(std::uint64_t offset, std::uint64_t size_bytes);

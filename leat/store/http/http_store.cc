@@ -118,7 +118,8 @@ class HttpStore final : public Store {
     if (!is_success(reply->status)) {
       return error_from_reply(*reply, "GET", url_of(object.key));
     }
-    if (auto checked = check_range(*reply, offset, bytes.size()); !checked) {
+    if (auto checked = check_range(*reply, object, offset, bytes.size());
+        !checked) {
       return std::move(checked).error().while_doing("GET " +
                                                     url_of(object.key));
     }

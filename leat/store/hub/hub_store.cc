@@ -255,8 +255,8 @@ Result<void> HubStore::judge(const Walk& walk, const HttpReply& reply) {
         doing(walk));
   }
   if (leads_on) return {};
-  auto right =
-      check_range(reply, walk.request.offset, walk.request.into.size());
+  auto right = check_range(reply, walk.request.object, walk.request.offset,
+                           walk.request.into.size());
   if (!right) return std::move(right).error().while_doing(doing(walk));
   return {};
 }

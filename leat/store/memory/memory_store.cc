@@ -116,6 +116,9 @@ class MemoryStore final : public Store {
           fmt::format("{}: the object changed: its ETag is {}, not {}",
                       url_of(request.object.key), etag, request.object.etag));
     }
+    if (auto same = check_object_size(request.object, bytes.size()); !same) {
+      return std::move(same).error().while_doing(url_of(request.object.key));
+    }
     // Written so that a huge offset cannot wrap around.
     if (request.into.empty() || request.offset >= bytes.size() ||
         request.into.size() > bytes.size() - request.offset) {

@@ -108,6 +108,18 @@ TEST_P(StoreConformanceTest, ReadsTheVersionAskedForAndNoOther) {
   EXPECT_THAT(other.error().message(), HasSubstr("changed"));
 }
 
+TEST_P(StoreConformanceTest, ReadsAnObjectOfTheSizeAskedForAndNoOther) {
+  open({{"a", patterned(100)}});
+
+  const auto same = read({.key = "a", .size_bytes = 100}, 10, 10);
+  const auto shorter = read({.key = "a", .size_bytes = 90}, 0, 90);
+
+  ASSERT_OK(same);
+  EXPECT_EQ(*same, patterned(100).substr(10, 10));
+  EXPECT_ERROR(shorter, ErrorCode::kCorrupt);
+  EXPECT_THAT(shorter.error().message(), HasSubstr("changed"));
+}
+
 TEST_P(StoreConformanceTest, ReadsOddKeys) {
   if (!GetParam().takes_odd_keys) GTEST_SKIP() << "takes no odd keys";
   Objects objects;

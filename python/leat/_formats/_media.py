@@ -152,7 +152,8 @@ class Files:
             names += [key] if are_whole else [f"{key}:{row}" for row in range(len(segments.starts))]
         of_row = np.concatenate(numbers)
         files = np.repeat(np.arange(len(found)), counts)
-        # The names of objects that are made tell size and ETag; the store is asked for those of others.
+        # The names of objects that are made tell size and ETag; the store is asked for those of others, so that the
+        # files of a dataset are all of one kind.
         own_sizes = np.array(sizes, np.uint64)[of_row] if any(segments.requests for segments in found) else None
         offsets = np.concatenate([each for segments in found for each in segments.offsets]).astype(np.uint64)
         lengths = np.concatenate([each for segments in found for each in segments.lengths]).astype(np.uint64)

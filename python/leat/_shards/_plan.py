@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from leat import __version__
 from leat._dataset import Dataset
 from leat._orders._mix import Mix
 from leat._shards import _mds, _tar, _tokens
-from leat._shards._resize import Resizer
+from leat._shards._resize import Resizer, pictures_of
 from leat._shards._row import Field, kind_of
 from leat.errors import InvalidArgument
 
@@ -55,6 +55,9 @@ def plan_of(
     chosen = _fields_of(dataset, fields)
     resizer = None if resize is None else Resizer(resize, quality)
     FORMATS[format].check(chosen)
+    _check_all_have_some(dataset, chosen)
+    if resizer is not None:
+        resizer.fields = pictures_of(chosen, _measured(dataset))
     ratio = 1.0 if resizer is None else _ratio_of(dataset, chosen, resizer)
     ranges = cut(_sizes_of(dataset, chosen) * ratio, shard_bytes)
     said = {
@@ -143,14 +146,34 @@ def _sizes_of(dataset: Dataset, fields: Sequence[Field]) -> np.ndarray:
     return sizes
 
 
+def _check_all_have_some(dataset: Dataset, fields: Sequence[Field]) -> None:
+    """Raises `leat.InvalidArgument` if a sample has none of the fields: its shard would be without it."""
+    if any(field.has_all for field in fields):
+        return
+    has_some = np.logical_or.reduce([dataset.has(field.name) for field in fields])
+    if has_some.all():
+        return
+    number = int(np.argmin(has_some))
+    raise InvalidArgument(
+        f"sample {number} ({dataset.key(number)!r}) has none of the fields "
+        f"{', '.join(field.name for field in fields)}, so that no shard would have it; take its row out of the table, or "
+        "name a field that it has with --fields"
+    )
+
+
+def _measured(dataset: Dataset) -> Iterator[dict[str, Any]]:
+    """Some samples, from the first to the last."""
+    for number in np.unique(np.linspace(0, len(dataset) - 1, _MEASURED).astype(int)).tolist():
+        yield dataset[number]
+
+
 def _ratio_of(dataset: Dataset, fields: Sequence[Field], resizer: Resizer) -> float:
     """How much smaller samples become, by some of them."""
     before = after = 0
-    for number in np.unique(np.linspace(0, len(dataset) - 1, _MEASURED).astype(int)).tolist():
-        row = dataset[number]
+    for row in _measured(dataset):
         for field in fields:
             value = row[field.name]
             if field.kind == "bytes" and value is not None:
                 before += len(value)
-                after += len(resizer(value))
+                after += len(resizer(value) if field.name in resizer.fields else value)
     return after / before if before else 1.0

@@ -3,11 +3,54 @@
 from __future__ import annotations
 
 import io
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from leat._shards._row import kind_of
+import numpy as np
+
+from leat._shards._row import Field, Row, kind_of
 from leat.errors import InvalidArgument
 from leat.ops import Chain, DecodeImage, Resize
+
+_PICTURES = ("jpg", "png", "tif", "webp")
+_POSITIONS = re.compile(r"(.*[_.])?(b?box|b?boxes|keypoints?|landmarks?|polygons?)(\.(npy|json))?", re.IGNORECASE)
+_WHILE_TRAINING = "or pack without --resize and resize while training (leat.ops.Resize)"
+
+
+def pictures_of(fields: Sequence[Field], samples: Iterable[Row]) -> frozenset[str]:
+    """The fields that hold pictures, by some samples.
+
+    Raises:
+        leat.InvalidArgument: what is in other fields would no longer fit the pictures.
+    """
+    kinds: dict[str, set[str]] = {}
+    positions: set[str] = set()
+    for sample in samples:
+        for field in fields:
+            value = sample[field.name]
+            if field.kind == "bytes" and (kind := kind_of(value or b"")) in _PICTURES:
+                kinds.setdefault(field.name, set()).add(kind)
+            elif _POSITIONS.fullmatch(field.name) and _is_in_pixels(value):
+                positions.add(field.name)
+    if len(kinds) > 1 and set().union(*kinds.values()) != {"jpg"}:
+        raise InvalidArgument(
+            f"--resize: the fields {', '.join(map(repr, kinds))} hold pictures, and a mask among them would be another "
+            f"as a JPEG; name one of them with --fields, {_WHILE_TRAINING}"
+        )
+    if kinds and positions:
+        raise InvalidArgument(
+            f"--resize: {', '.join(map(repr, sorted(positions)))} would no longer fit the smaller pictures; leave it "
+            f"out with --fields, {_WHILE_TRAINING}, where boxes and keypoints follow their picture"
+        )
+    return frozenset(kinds)
+
+
+def _is_in_pixels(value: Any) -> bool:
+    """Whether positions, as far as they can be read, are other than parts of a side."""
+    if value is None or not isinstance(value, np.ndarray):
+        return value is not None
+    return bool((np.abs(value) > 1).any())
 
 
 class Resizer:
@@ -16,6 +59,9 @@ class Resizer:
     Raises:
         leat.InvalidArgument: a number that cannot be, or Pillow, which writes JPEG, is not installed.
     """
+
+    fields: frozenset[str] = frozenset()
+    """Those of a sample that hold pictures."""
 
     def __init__(self, side: int, quality: int) -> None:
         if not 1 <= side <= 65535 or not 1 <= quality <= 100:
@@ -37,7 +83,7 @@ class Resizer:
         Raises:
             leat.Corrupt: a picture that cannot be decoded.
         """
-        if kind_of(data) not in ("jpg", "png", "tif", "webp"):
+        if kind_of(data) not in _PICTURES:
             return data
         pixels: Any = self._decode(data)
         if min(pixels.shape[:2]) <= self._side:

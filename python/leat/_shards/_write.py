@@ -156,7 +156,7 @@ def _resized(plan: Plan, rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, A
         return
 
     def smaller(row: dict[str, Any]) -> dict[str, Any]:
-        return {name: resizer(value) if isinstance(value, bytes) else value for name, value in row.items()}
+        return {name: resizer(value) if name in resizer.fields and value else value for name, value in row.items()}
 
     with ThreadPoolExecutor(None, "leat-resize") as pool:
         while some := list(islice(rows, 64)):

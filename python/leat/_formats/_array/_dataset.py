@@ -24,7 +24,7 @@ from leat.errors import Cancelled, InvalidArgument, NotFound
 
 _log = logging.getLogger("leat")
 
-VERSION = 1
+VERSION = 2
 """Counts up when kept catalogues are to be made anew."""
 _ENDINGS = {
     "h5": "hdf5", "hdf5": "hdf5", "hdf": "hdf5", "he5": "hdf5", "nc": "hdf5", "nc4": "hdf5", "npy": "npy", "npz": "npz",
@@ -202,15 +202,18 @@ class Files:
         offsets: list[list[np.ndarray]] = []
         lengths: list[int] = []
         scalars: list[list[np.ndarray]] = [[] for _ in self.fields]
+        for arrays in opened:
+            self._check_same(arrays)
+        # Ranges of a file beside objects that are made would be read without its ETag.
+        are_plain = all(_plan.is_plain(self._whole(arrays), self._window(arrays)) for arrays in opened)
         for number, arrays in enumerate(opened):
             if is_stopped():
                 raise Cancelled("planning the reads of arrays was stopped")
-            self._check_same(arrays)
             window = self._window(arrays)
             if not window.samples:
                 continue
-            whole = [each for each in arrays if not self._is_scalar(each)]
-            if _plan.is_plain(whole, window):
+            whole = self._whole(arrays)
+            if are_plain:
                 rows = _plan.plain_rows(whole[0], window)
             else:
                 rows = _plan.derived_rows(whole, window, self._choice.gap_bytes, counts)
@@ -253,6 +256,10 @@ class Files:
         for each in found:
             each.check()
         return found
+
+    def _whole(self, arrays: Sequence[Stored]) -> list[Stored]:
+        """Those whose values are no numbers of the catalogue."""
+        return [each for each in arrays if not self._is_scalar(each)]
 
     def _name(self, number: int) -> str:
         if self._place.format == "zarr":

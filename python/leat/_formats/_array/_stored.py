@@ -84,13 +84,18 @@ class Stored:
         return [-(-side // chunk) for side, chunk in zip(self.shape, self.chunk)]
 
     def check(self) -> None:
-        """Raises `leat.Corrupt` if a chunk lies outside of its object."""
+        """Raises `leat.Corrupt` if a chunk lies outside of its object, or is there and has no bytes."""
         for number, each in enumerate(self.objects):
             here = self.object_of == number
             ends = self.offsets[here] + self.lengths[here]
             if (self.offsets[here] < 0).any() or (self.lengths[here] < 0).any() or (ends > each.size).any():
                 raise Corrupt(
                     f"{each.key}: a chunk of {self.name} lies outside of its {each.size} bytes: it is cut short"
+                )
+            # A chunk of fill values is not stored at all.
+            if math.prod(self.shape) and not self.lengths[here].all():
+                raise Corrupt(
+                    f"{each.key}: a chunk of {self.name} has no bytes: it was not written to its end; write it again"
                 )
 
 

@@ -17,7 +17,7 @@ from leat._formats._audio._plan import Cut
 from leat._formats._media import Segments, Table
 from leat.errors import InvalidArgument
 
-VERSION = 1
+VERSION = 2
 """Counts up when kept catalogues are to be made anew."""
 EXTENSIONS = ["wav", "wave", "flac"]
 _MOST_AT_ONCE_BYTES = 8 << 20
@@ -106,6 +106,9 @@ class Files:
     def rows(self, is_stopped: Callable[[], bool]) -> Table:
         """As `_native.Dataset.from_rows_made` takes them."""
         found = self._files.open_each(self._open, "audio", is_stopped)
+        if any(each.requests for _, each in found):
+            # Ranges of a file beside objects that are made would be read without its ETag.
+            found = [(sound, self._made(sound, each)) for sound, each in found]
         segments = [each for _, each in found]
         self._tell(segments)
         columns: _media.Columns = []
@@ -125,6 +128,9 @@ class Files:
         if _plan.is_plain(sound, self._cut):
             return sound, _plan.plain_segments(sound, self._cut)
         return sound, _plan.made_segments(sound, blocks, self._cut)
+
+    def _made(self, sound: Sound, found: Segments) -> Segments:
+        return _plan.made_segments(sound, None, self._cut) if _plan.is_plain(sound, self._cut) else found
 
     def _check_same(self, sound: Sound) -> None:
         choice, first, key = self._choice, self._first, sound.object.key

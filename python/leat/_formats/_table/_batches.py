@@ -23,11 +23,13 @@ _COLUMN_BYTES = 8 << 20
 """As much of a Parquet file is read at once of each column."""
 _TEXT_BYTES = 4 << 20
 
-_WHOLE = re.compile(r"[+-]?[0-9]+\Z")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,300}\Z")
 _NUMBER = re.compile(
+    r"(?![ \t]*[+-]?[0-9]{301})"
     r"[ \t]*[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|nan|NaN|inf|Inf|Infinity)[ \t]*\Z"
 )
-"""As programs write numbers into a CSV. float() takes more for one: 12_34, digits of other scripts, the name Nan."""
+"""As programs write numbers into a CSV. float() takes more for one: 12_34, digits of other scripts, the name Nan.
+More digits than float64 can hold are a text."""
 
 
 class Again(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
@@ -12,9 +13,10 @@ from leat import _native
 from leat._formats._table._batches import Again, Tables, Values
 from leat._formats._table._files import TableFile
 from leat._formats._table._manifest import Places
-from leat.errors import Cancelled, InvalidArgument
+from leat.errors import Cancelled, Corrupt, InvalidArgument
 
 _MOST_BYTES = 2**48
+_MOST_FLOAT = sys.float_info.max
 _NONE = type(None)
 
 
@@ -202,21 +204,57 @@ class _Filling:
         if kind == "bytes":
             at, length = self._plan.ranges.get(each.name, (None, None))
             numbers = [self._plan.sizes.get(each.name), at, length]
-            return (values.texts(), *(column and self._numbers_of_bytes(batch[column]) for column in numbers))
+            told = [column and self._numbers_of_bytes(batch[column]) for column in numbers]
+            return (self._texts(each, values), *told)
         if kind == "label":
+            self._texts(each, values)
             return self._numbered(values)
         if kind == "string":
-            return values.texts()
+            return self._texts(each, values)
         if kind == "int64":
             found = values.integers()
             if found is not None:
-                return found
+                return self._labels_in_classes(each, found)
             self._floats.add(each.name)
             raise Again
-        floats = values.floats()
+        floats = self._labels_in_classes(each, self._float64s(each, values))
         if each.may_be_path and each.name == "label" and np.isnan(floats).any():
             raise InvalidArgument(f"{self._table}: some labels are not a number")
         return floats
+
+    def _texts(self, each: _Field, values: Values) -> Any:
+        texts = values.texts()
+        if isinstance(texts, tuple):  # Arrow's are UTF-8.
+            return texts
+        try:
+            "".join(texts).encode()
+        except UnicodeEncodeError:
+            row = next(row for row, text in enumerate(texts) if any("\ud800" <= one <= "\udfff" for one in text))
+            raise Corrupt(
+                f"{self._table}, row {self._rows + row + 1}: {each.name!r} is {texts[row]!r}, which has half of a "
+                "character (a lone surrogate) and is no text; write it anew"
+            ) from None
+        return texts
+
+    def _float64s(self, each: _Field, values: Values) -> np.ndarray:
+        try:
+            return values.floats()
+        except OverflowError:
+            row = next(row for row in range(len(values)) if type(values[row]) is int and abs(values[row]) > _MOST_FLOAT)
+            raise InvalidArgument(
+                f"{self._table}, row {self._rows + row + 1}: {each.name!r} has a number that is too large for float64"
+            ) from None
+
+    def _labels_in_classes(self, each: _Field, found: np.ndarray) -> np.ndarray:
+        """The same numbers. Raises `leat.InvalidArgument` if they are labels that classes= does not name."""
+        classes = self._plan.classes
+        if each.name != "label" or classes is None or ((found >= 0) & (found < len(classes))).all():
+            return found
+        row = int(np.argmin((found >= 0) & (found < len(classes))))
+        raise InvalidArgument(
+            f"{self._table}, row {self._rows + row + 1}: label {found[row]}, and classes= names {len(classes)}; name "
+            "all of them, or leave the row out"
+        )
 
     def _numbers_of_bytes(self, values: Values) -> np.ndarray:
         found = values.integers() if values.types <= {int} else None
