@@ -12,7 +12,7 @@ import pytest
 
 import leat
 from leat.ops import Filter, Python
-from small_datasets import write
+from small_datasets import run_python, write
 
 EOS = 0
 BUDGET = 400
@@ -230,6 +230,29 @@ def test_without_shuffling_an_epoch_is_the_same_each_time(corpus):
     with load(corpus, batch_size=4, epochs=2) as loader:
         third, fourth = ([documents_of(batch) for batch in loader] for _ in range(2))
     assert third != fourth
+
+
+UNEQUAL_RANKS = """
+import os, sys, leat
+sampler = leat.TokenBudget(100, lengths=[1] * 100 + [100] * 7)
+data = leat.Dataset(sys.argv[1])
+for world in (1, 2, 8):
+    for rank in range(world):
+        os.environ.update(RANK=str(rank), WORLD_SIZE=str(world), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(world))
+        with leat.Loader(data, sampler=sampler, shuffle=False, global_batch_size=8, ids=True, batch="dict",
+                         output="numpy") as loader:
+            print(world, rank, *(len(batch["index"]) for batch in loader))
+"""
+
+
+def test_a_rank_gets_its_batch_however_much_larger_than_those_of_others(tmp_path):
+    for number in range(107):
+        write(tmp_path / "data" / f"{number:03}.txt", b"some")
+    done = run_python(UNEQUAL_RANKS, tmp_path / "data", timeout=60)
+    assert done.returncode == 0, done.stderr
+    found = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
+    # The first row has the 100 short samples.
+    assert found == [(1, 0, 107), (2, 0, 103), (2, 1, 4), (8, 0, 100), *((8, rank, 1) for rank in range(1, 8))]
 
 
 def test_lengths_are_a_column_or_an_array(tmp_path):
