@@ -119,5 +119,25 @@ TEST(LookaheadLoaderTest, EndsABatchThatHasMoreThanARanksShareOfItsStep) {
   EXPECT_LT(loader->stats().back().lookahead, 201u);
 }
 
+// A batch of 50 samples is one row, and a state counts rows.
+TEST(LookaheadLoaderTest, AStateLeavesStepsOfRowsTheirSamples) {
+  World world;
+  LoaderOptions options = of_given_rows();
+  options.global_batch_size = 0;
+  options.batch_size = 1;
+  auto loader = must(world.load(world.folder() + "/train", options));
+  must(loader->give_order(0, rows({50, 100, 150, 200, 240}, 1),
+                          /*starts=*/false));
+
+  must(loader->load_state(loader->state()));
+
+  const Loader::Iteration iteration = must(loader->begin());
+  EXPECT_EQ(loader->stats().back().lookahead, 100u);
+  Loader::Next next =
+      must(loader->next_within(iteration, std::chrono::minutes(1)));
+  ASSERT_FALSE(next.is_not_yet());
+  EXPECT_EQ(next.batch().ids.size(), 50u);
+}
+
 }  // namespace
 }  // namespace leat

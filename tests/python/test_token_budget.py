@@ -255,6 +255,28 @@ def test_a_rank_gets_its_batch_however_much_larger_than_those_of_others(tmp_path
     assert found == [(1, 0, 107), (2, 0, 103), (2, 1, 4), (8, 0, 100), *((8, rank, 1) for rank in range(1, 8))]
 
 
+GOES_ON_ANEW = """
+import sys, leat
+budget = leat.TokenBudget(50, lengths=[1] * 200)
+loader = leat.Loader(leat.Dataset(sys.argv[1]), sampler=budget, shuffle=False, batch_size=1, rank=0, world_size=1,
+                     max_in_flight=8)
+iter(loader)
+engine = loader._native
+engine.load_state(engine.state())  # As a process does whose sibling makes no batches for it any more.
+iteration = engine.begin()
+print(loader.stats()[-1]["lookahead"], flush=True)
+while engine.next(iteration) is not None:
+    print("batch", flush=True)
+"""
+
+
+def test_steps_keep_their_samples_where_a_process_goes_on_by_itself(tmp_path):
+    for number in range(200):
+        write(tmp_path / "data" / f"{number:03}.txt", b"some")
+    done = run_python(GOES_ON_ANEW, tmp_path / "data", timeout=60)
+    assert done.stdout.split() == ["100", *["batch"] * 4], done.stderr  # Two batches of 50 samples ahead.
+
+
 def test_lengths_are_a_column_or_an_array(tmp_path):
     rows = "".join(f"{number}.txt,{number + 1}\n" for number in range(20))
     for number in range(20):

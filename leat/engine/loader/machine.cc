@@ -108,7 +108,7 @@ Result<void> Loader::Machine::check_left_behind(
 
 Result<void> Loader::Machine::take_batch_of(const LoaderState& state) {
   LEAT_TRY_VOID(check_placed_for(job, *schedule, state));
-  const std::uint64_t before = schedule->global_batch();
+  const std::uint64_t before = schedule->told_batch();
   schedule->set_global_batch(state.global_batch_size);
   const Result<void> fits = schedule->check_steps(position.epoch, 0);
   if (schedule->catalogue() != nullptr && !fits) {
