@@ -663,6 +663,44 @@ def test_a_forked_child_raises_instead_of_hanging(pictures, serve, child):
     assert done.stdout == "fine\n", done.stderr
 
 
+FORK_OF_A_BUSY_PARENT = """
+import os, signal, sys, threading, leat
+loader = leat.Loader(sys.argv[1], global_batch_size=8, shuffle=True, rank=0, world_size=1)
+is_over = threading.Event()
+def iterate():
+    while not is_over.is_set():
+        list(loader)
+thread = threading.Thread(target=iterate)
+thread.start()
+uses = (loader.state_dict, lambda: len(loader), lambda: loader.remaining, loader.stats, loader.recent, loader.metrics,
+        loader.ledger, loader.decisions, loader.explain, lambda: repr(loader))
+codes = []
+for _ in range(40):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)  # Ends a child that waits for a lock of the parent's threads.
+        told = []
+        for use in uses:
+            try:
+                use()
+            except leat.Error as error:
+                told.append("fork" in str(error) and "spawn" in str(error))
+        os._exit(7 if told == [True] * len(uses) else 3)
+    _, status = os.waitpid(pid, 0)
+    codes.append(os.waitstatus_to_exitcode(status))
+    if codes[-1] != 7:
+        break
+is_over.set()
+thread.join()
+print(set(codes))
+"""
+
+
+def test_a_forked_child_raises_whatever_the_parents_threads_held(pictures):
+    done = run_python(FORK_OF_A_BUSY_PARENT, pictures, timeout=90)
+    assert done.stdout == "{7}\n", done.stderr
+
+
 EXIT = """
 import sys, threading, time, leat
 loader = leat.Loader(sys.argv[1], global_batch_size=8, storage_options={"endpoint_url": sys.argv[2], "no_sign_request": True}, max_in_flight=16, shuffle=False)
