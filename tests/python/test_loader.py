@@ -461,6 +461,23 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(pictures, chan
         assert len(list(loader)) == 7
 
 
+def test_a_state_whose_last_step_is_too_short_for_these_ranks_leaves_the_batch_size_as_it_was(pictures):
+    with load(pictures, global_batch_size=10, shuffle=False) as loader:
+        next(iter(loader))
+        state = loader.state_dict()
+    with load(pictures, shuffle=False) as loader:
+        loader.load_state_dict(state)
+        state = loader.state_dict()
+    assert (state["position"], state["global_batch_size"]) == (10, 8)
+    options = {"global_batch_size": None, "batch_size": 5, "shuffle": False, "rank": 0, "world_size": 4}
+    with load(pictures, **options, ids=True) as loader:
+        before = loader.state_dict()
+        with pytest.raises(leat.InvalidArgument, match="2 of 4 ranks would get 7 batches and the others 6"):
+            loader.load_state_dict(state)
+        assert loader.state_dict() == before and len(loader) == 3
+        assert [len(batch["index"]) for batch in loader] == [5, 5, 5]
+
+
 # --- memory -----------------------------------------------------------------
 
 

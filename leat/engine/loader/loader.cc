@@ -285,8 +285,9 @@ Result<void> Loader::load_state(std::string_view json) {
                                   : EarlierData::kSomeIsKept;
   LEAT_TRY_VOID(check_compatible(state, m.state_now(), earlier));
   LEAT_TRY_VOID(m.check_left_behind(state));
-  if (m.job.options.batch_size != 0) LEAT_TRY_VOID(m.take_batch_of(state));
-  if (m.schedule->catalogue() != nullptr) {
+  if (m.job.options.batch_size != 0) {
+    LEAT_TRY_VOID(m.take_batch_of(state));
+  } else if (m.schedule->catalogue() != nullptr) {
     LEAT_TRY_VOID(m.schedule->check_steps(state.epoch, state.position));
   }
   m.expect_start();

@@ -117,10 +117,13 @@ Result<void> Loader::Machine::take_batch_of(const LoaderState& state) {
   LEAT_TRY_VOID(check_placed_for(job, *schedule, state));
   const std::uint64_t before = schedule->told_batch();
   schedule->set_global_batch(state.global_batch_size);
-  const Result<void> fits = schedule->check_steps(position.epoch, 0);
-  if (schedule->catalogue() != nullptr && !fits) {
-    schedule->set_global_batch(before);
-    return Error(fits.error()).while_doing("going on from the state");
+  if (schedule->catalogue() != nullptr) {
+    Result<void> fits = schedule->check_steps(position.epoch, 0);
+    if (fits) fits = schedule->check_steps(state.epoch, state.position);
+    if (!fits) {
+      schedule->set_global_batch(before);
+      return Error(fits.error()).while_doing("going on from the state");
+    }
   }
   if (before != state.global_batch_size) runs->expect_another_plan();
   runs->begin_lookahead();
