@@ -129,6 +129,24 @@ def test_any_number_of_ranks_gets_the_same_steps_and_resumes_them(corpus, kind):
         assert steps_of(make, after, 0, count - stop, state) == whole[stop:], (before, after, stop)
 
 
+@pytest.mark.parametrize("sampler", ["TokenBudget", "SizeBuckets"])
+def test_a_state_of_another_global_batch_names_the_one_to_give(corpus, sampler):
+    def make(batch):
+        made = leat.TokenBudget(BUDGET) if sampler == "TokenBudget" else leat.SizeBuckets(corpus.lengths("tokens"))
+        return load(corpus, made, global_batch_size=batch, rank=0, world_size=1)
+
+    with make(8) as loader:
+        next(iter(loader))
+        state = json.loads(json.dumps(loader.state_dict()))
+    with make(4) as loader:
+        loader.load_state_dict(state)
+        with pytest.raises(leat.InvalidArgument, match="batch of 8, .* has one of 4, .*; give global_batch_size=8,"):
+            iter(loader)
+    with make(8) as loader:
+        loader.load_state_dict(state)
+        assert len(list(loader)) == len(loader) - 1
+
+
 def test_another_global_batch_goes_on_with_each_sample_once(corpus):
     def make(batch, **rank):
         return load(corpus, leat.TokenBudget(BUDGET, balance=leat.Balance()), global_batch_size=batch, **rank)
