@@ -273,6 +273,21 @@ def test_a_rank_gets_its_batch_however_much_larger_than_those_of_others(tmp_path
     assert found == [(1, 0, 107), (2, 0, 103), (2, 1, 4), (8, 0, 100), *((8, rank, 1) for rank in range(1, 8))]
 
 
+def test_a_cache_refuses_no_step_that_is_the_whole_epoch(tmp_path):
+    for number in range(107):
+        write(tmp_path / "data" / f"{number:03}.txt", b"some")
+    data = leat.Dataset(tmp_path / "data")
+    budget = leat.TokenBudget(810, lengths=[30] * 107)  # 27 + 27 + 27 + 26 samples.
+
+    def batches(rank, cache):
+        with load(data, budget, fields=None, global_batch_size=4, rank=rank, world_size=4, cache=cache) as loader:
+            return [[sorted(batch["index"].tolist()) for batch in loader] for _ in range(2)]
+
+    for rank in range(4):
+        found = batches(rank, leat.Cache(ram="8MiB"))
+        assert found == batches(rank, None) and [len(epoch) for epoch in found] == [1, 1]
+
+
 GOES_ON_ANEW = """
 import sys, leat
 budget = leat.TokenBudget(50, lengths=[1] * 200)
