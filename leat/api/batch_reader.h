@@ -30,7 +30,8 @@ namespace leat {
 /// Threads:  begin(), next() and moves belong to one thread at a time; the
 ///           other calls may come from any, also while next() waits.
 /// Lifetime: batches outlive it. Destruction stops all that runs. In a forked
-///           child every call fails. REQUIRES of each call: not moved from.
+///           child every call that returns a Result fails, and any other may
+///           wait forever. REQUIRES of each call: not moved from.
 class BatchReader {
  public:
   /// Opens the dataset at `url` (s3://, gs://, az://, http(s)://, file:// or a

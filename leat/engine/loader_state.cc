@@ -290,7 +290,8 @@ Result<LoaderState> parse_state(std::string_view text) {
                      .digest = string("drawn"),
                      .samples_per_epoch = number("samples_per_epoch")};
       if (maker->first == DrawnBy::kMix) {
-        missing = take_mix(json, state.drawn->mix);
+        std::string absent = take_mix(json, state.drawn->mix);
+        if (missing.empty()) missing = std::move(absent);
       }
     }
   }

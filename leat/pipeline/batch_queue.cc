@@ -62,7 +62,11 @@ bool BatchQueue::wait_for_leave(std::uint64_t planned, std::uint64_t reads,
   const std::uint64_t in_all = std::max(planned, reads);
   MutexLock lock(mutex_);
   return changed_.wait(lock, stop, [&]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
-    return in_all < limits_.samples && planned - taken_ < limits_.lookahead &&
+    // Rows and balances give a rank more samples in one step than in another,
+    // and the first batch may have more of them than the lookahead.
+    const std::uint64_t first = batches_.empty() ? 0 : batches_.front()->size();
+    return in_all < limits_.samples &&
+           planned - taken_ < std::max(limits_.lookahead, first) &&
            (!limits_.fetch_ahead || planned < limits_.fetch_ahead->asked()) &&
            to_make_ < most_to_make();
   });

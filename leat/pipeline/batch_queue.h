@@ -22,8 +22,9 @@ struct PlanLimits {
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   /// Samples in all, and about as many reads, until adopt() lifts this.
   std::uint64_t samples = kNone;
-  /// Samples planned and not yet taken. REQUIRES: at least a batch, or no batch
-  /// would ever be complete.
+  /// Samples planned and not yet taken. The batch that is taken next is planned
+  /// to its end even if it has more, or it would never be complete.
+  /// REQUIRES: not 0.
   std::uint64_t lookahead = kNone;
   /// The number requested, of the samples drawn: a batch is drawn when it is
   /// waited for. None: only the two limits above apply.

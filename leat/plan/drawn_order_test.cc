@@ -277,6 +277,23 @@ TEST(NextUseOfDrawnTest, GoesByTheRowsOfRanksAndByTheDeal) {
                                      2 * kEpochTime + 7, kEpochTime + 3}));
 }
 
+// Four rows of 3, 2, 2 and 2 samples make one step, and 9 round up to 12.
+TEST(NextUseOfDrawnTest, AStepOfRowsThatRoundsUpPastTheEpochIsNotDropped) {
+  auto given = std::make_shared<GivenOrder>(10);
+  ASSERT_TRUE(given->give(0, {.samples = {1, 2, 3, 4, 5, 6, 7, 8, 9},
+                              .ends = {3, 5, 7, 9},
+                              .rows_of_a_step = 4}));
+  NextUseOptions options =
+      job(given, 9, {.first = 1, .count = 1, .world_size = 4});
+  options.global_batch = 12;
+  options.tail = Tail::kDrop;
+  auto next = NextUse::make(options);
+  ASSERT_TRUE(next) << next.error().message();
+
+  EXPECT_EQ(next->at_or_after(SampleId{5}, 0, 0), 4u);
+  EXPECT_EQ(next->at_or_after(SampleId{6}, 0, 0), kEpochTime + 8);
+}
+
 TEST(StepsOfUnequalSizeTest, EndWhereTheyAreSaidTo) {
   const auto ends = std::make_shared<const Ids>(Ids{3, 4, 9});
   const auto steps =

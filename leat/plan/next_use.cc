@@ -20,11 +20,14 @@ constexpr std::uint64_t kNoRead = kNever;
 
 Result<Steps> steps_of(const NextUseOptions& options, std::uint64_t start,
                        std::uint32_t rank) {
+  // Each position of a drawn order is looked up as it is dealt. Steps of rows
+  // are told as G by the largest, rounded up, so an epoch may have fewer.
+  const bool is_drawn = options.order.shuffle == Shuffle::kDrawn;
   return Steps::make({.samples = options.samples,
                       .start = start,
                       .global_batch = options.global_batch,
                       .rank = {rank, options.ranks.world_size},
-                      .tail = options.tail});
+                      .tail = is_drawn ? Tail::kKeep : options.tail});
 }
 
 }  // namespace

@@ -28,10 +28,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kSlice(50);
 
-/// For calls that take the loader's locks: a thread that holds one of these may
-/// need the GIL, to let go of what a Python function returned.
-using WithoutGil = py::call_guard<py::gil_scoped_release>;
-
 /// Calls `wait` in slices until it brings something, so that Ctrl-C is heard: a
 /// signal handler only runs with the GIL.
 template <class Wait>
@@ -49,6 +45,29 @@ std::optional<py::list> wait_for(const Wait& wait) {
     if (brought.is_end()) return std::nullopt;
     return as_python(std::move(brought.batch()));
   }
+}
+
+/// For calls that take the loader's locks. Makes them without the GIL: a thread
+/// that holds one of these may need it, to let go of what a Python function
+/// returned. Raises in a forked child, where nobody may be left who releases
+/// them.
+template <class R, class... A>
+auto in_own_process(R (*call)(const Loader&, A...)) {
+  return [call](const Loader& loader, A... given) -> R {
+    ok_or_raise(check_process(loader));
+    const py::gil_scoped_release unlocked;
+    return call(loader, given...);
+  };
+}
+
+/// The same for a call of the loader's own.
+template <class R, class... A>
+auto in_own_process(R (Loader::*call)(A...) const) {
+  return [call](const Loader& loader, A... given) -> R {
+    ok_or_raise(check_process(loader));
+    const py::gil_scoped_release unlocked;
+    return (loader.*call)(given...);
+  };
 }
 
 /// Raises where the call would wait for the function that makes it.
@@ -373,6 +392,35 @@ void give_order(Loader& loader, std::uint64_t epoch, std::uint64_t first,
   }());
 }
 
+std::optional<Dataset> dataset_of(const Loader& loader) {
+  Dataset dataset = loader.dataset();
+  if (dataset.catalogue == nullptr) return std::nullopt;
+  return dataset;
+}
+
+bool is_current(const Loader& loader, std::uint64_t iteration) {
+  return loader.is_current({iteration});
+}
+
+/// The waits of Loader::take_waits() in seconds, with their causes.
+std::vector<std::pair<double, std::string>> take_waits(Loader& loader) {
+  ok_or_raise(check_process(loader));
+  const py::gil_scoped_release unlocked;
+  std::vector<std::pair<double, std::string>> waits;
+  for (const StepWait& step : loader.take_waits()) {
+    waits.emplace_back(std::chrono::duration<double>(step.wait).count(),
+                       to_string(step.cause));
+  }
+  return waits;
+}
+
+std::optional<std::tuple<double, double, double>> pace_of(
+    const Loader& loader) {
+  const auto pace = loader.pace();
+  if (!pace) return std::nullopt;
+  return std::tuple(pace->offered, pace->reached, pace->ceiling);
+}
+
 std::vector<std::string> stats_of(const Loader& loader) {
   std::vector<std::string> epochs;
   for (const EpochStats& epoch : loader.stats()) {
@@ -382,10 +430,7 @@ std::vector<std::string> stats_of(const Loader& loader) {
 }
 
 py::dict recent_of(const Loader& loader) {
-  const RecentStalls recent = [&] {
-    const py::gil_scoped_release unlocked;
-    return loader.recent();
-  }();
+  const RecentStalls recent = in_own_process(&Loader::recent)(loader);
   const auto seconds = [](Nanoseconds time) {
     return std::chrono::duration<double>(time).count();
   };
@@ -418,10 +463,8 @@ std::optional<std::string> explanation_of(const Loader& loader) {
 
 py::dict gauges_of(const Loader& loader) {
   py::dict values;
-  const std::shared_ptr<const Metrics> metrics = [&] {
-    const py::gil_scoped_release unlocked;
-    return loader.metrics();
-  }();
+  const std::shared_ptr<const Metrics> metrics =
+      in_own_process(&Loader::metrics)(loader);
   for (std::size_t i = 0; i < kCatalog.size(); ++i) {
     const std::int64_t value = metrics->value(static_cast<Metric>(i));
     if (value == Metrics::kUnknown) continue;
@@ -451,14 +494,7 @@ void bind_loader(py::module_& module) {
            py::arg("dataset"), py::arg("options"))
       .def_static("of_url", &open_url, py::arg("url"), py::arg("store"),
                   py::arg("refresh"), py::arg("options"))
-      .def(
-          "dataset",
-          [](const Loader& loader) -> std::optional<Dataset> {
-            Dataset dataset = loader.dataset();
-            if (dataset.catalogue == nullptr) return std::nullopt;
-            return dataset;
-          },
-          WithoutGil())
+      .def("dataset", in_own_process(&dataset_of))
       .def("begin",
            [](Loader& loader) {
              check_is_outside(loader, "iter()");
@@ -496,11 +532,7 @@ void bind_loader(py::module_& module) {
              }
              return value_or_raise(*std::move(skipped));
            })
-      .def("is_current",
-           [](const Loader& loader, std::uint64_t iteration) {
-             const py::gil_scoped_release unlocked;
-             return loader.is_current({iteration});
-           })
+      .def("is_current", in_own_process(&is_current))
       .def("peek",
            [](Loader& loader) {
              check_is_outside(loader, "peek()");
@@ -520,9 +552,14 @@ void bind_loader(py::module_& module) {
       .def("give_order", &give_order, py::arg("epoch"), py::arg("first"),
            py::arg("samples"), py::arg("ends"), py::arg("starts"),
            py::arg("rows_of_a_step") = 1, py::arg("dealt") = py::none())
-      .def("expect_order_of", &Loader::expect_order_of, WithoutGil())
-      .def("next_epoch", &Loader::next_epoch, WithoutGil())
-      .def("state", &Loader::state, WithoutGil())
+      .def("expect_order_of",
+           [](Loader& loader, std::uint64_t samples) {
+             ok_or_raise(check_process(loader));
+             const py::gil_scoped_release unlocked;
+             loader.expect_order_of(samples);
+           })
+      .def("next_epoch", in_own_process(&Loader::next_epoch))
+      .def("state", in_own_process(&Loader::state))
       .def("load_state",
            [](Loader& loader, const std::string& state) {
              check_is_outside(loader, "load_state_dict()");
@@ -533,50 +570,30 @@ void bind_loader(py::module_& module) {
              }
              ok_or_raise(*loaded);
            })
-      .def("length", &Loader::length, WithoutGil())
-      .def("remaining", &Loader::remaining, WithoutGil())
+      .def("length", in_own_process(&Loader::length))
+      .def("remaining", in_own_process(&Loader::remaining))
       .def_property_readonly(
           "rank", [](const Loader& loader) { return loader.rank().rank; })
       .def_property_readonly(
           "world_size",
           [](const Loader& loader) { return loader.rank().world_size; })
-      .def_property_readonly(
-          "field_names", py::cpp_function(&Loader::field_names, WithoutGil()))
-      .def_property_readonly("dealing",
-                             py::cpp_function(&Loader::dealing, WithoutGil()))
-      .def("stats", &stats_of, WithoutGil())
+      .def_property_readonly("field_names",
+                             in_own_process(&Loader::field_names))
+      .def_property_readonly("dealing", in_own_process(&Loader::dealing))
+      .def("stats", in_own_process(&stats_of))
       .def("recent", &recent_of)
-      .def("decisions", &decisions_of, WithoutGil())
-      .def("explain", &explanation_of, WithoutGil())
+      .def("decisions", in_own_process(&decisions_of))
+      .def("explain", in_own_process(&explanation_of))
       .def("metrics", &gauges_of)
-      .def("ledger", &Loader::ledger, WithoutGil())
-      .def(
-          "take_waits",
-          [](Loader& loader) {
-            std::vector<std::pair<double, std::string>> waits;
-            for (const StepWait& step : loader.take_waits()) {
-              waits.emplace_back(
-                  std::chrono::duration<double>(step.wait).count(),
-                  to_string(step.cause));
-            }
-            return waits;
-          },
-          WithoutGil())
-      .def(
-          "pace",
-          [](const Loader& loader)
-              -> std::optional<std::tuple<double, double, double>> {
-            const auto pace = loader.pace();
-            if (!pace) return std::nullopt;
-            return std::tuple(pace->offered, pace->reached, pace->ceiling);
-          },
-          WithoutGil())
-      .def(
-          "set_pace_elsewhere",
-          [](Loader& loader, double offered, double reached, double ceiling) {
-            loader.set_pace_elsewhere({offered, reached, ceiling});
-          },
-          WithoutGil())
+      .def("ledger", in_own_process(&Loader::ledger))
+      .def("take_waits", &take_waits)
+      .def("pace", in_own_process(&pace_of))
+      .def("set_pace_elsewhere",
+           [](Loader& loader, double offered, double reached, double ceiling) {
+             ok_or_raise(check_process(loader));
+             const py::gil_scoped_release unlocked;
+             loader.set_pace_elsewhere({offered, reached, ceiling});
+           })
       .def("is_in_own_function", &Loader::is_in_own_function)
       .def("close", [](Loader& loader) {
         check_is_outside(loader, "close()");

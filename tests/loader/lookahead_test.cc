@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "tests/loader/world.h"
 
@@ -78,6 +80,63 @@ TEST(LookaheadLoaderTest, HoldsABatchThatIsLargerThanTheWindow) {
 
   EXPECT_EQ(seen.batches.size(), 2u);
   EXPECT_GE(seen.stats.lookahead, 240u);
+}
+
+LoaderOptions of_given_rows() {
+  LoaderOptions options = usual_options();
+  options.is_given = true;
+  options.drop_last = false;
+  options.max_in_flight = 1;
+  return options;
+}
+
+/// All samples in their order, cut into rows that end there.
+GivenEpoch rows(std::vector<std::uint64_t> ends, std::uint64_t of_a_step) {
+  GivenEpoch given{.samples = std::vector<std::uint64_t>(World::kSamples),
+                   .ends = std::move(ends),
+                   .rows_of_a_step = of_a_step};
+  std::iota(given.samples.begin(), given.samples.end(), 0);
+  return given;
+}
+
+// The share of a rank in a step of 208 samples would be 26.
+TEST(LookaheadLoaderTest, EndsABatchThatHasMoreThanARanksShareOfItsStep) {
+  World world;
+  LoaderOptions options = of_given_rows();
+  options.global_batch_size = 8;
+  options.rank = Rank{.rank = 0, .world_size = 8};
+  auto loader = must(world.load(world.folder() + "/train", options));
+  std::vector<std::uint64_t> ends(40);  // One of 201 samples, others of one.
+  std::iota(ends.begin(), ends.end(), 201);
+  must(loader->give_order(0, rows(ends, 8), /*starts=*/false));
+  const Loader::Iteration iteration = must(loader->begin());
+
+  Loader::Next next =
+      must(loader->next_within(iteration, std::chrono::minutes(1)));
+
+  ASSERT_FALSE(next.is_not_yet());
+  EXPECT_EQ(next.batch().ids.size(), 201u);
+  EXPECT_LT(loader->stats().back().lookahead, 201u);
+}
+
+// A batch of 50 samples is one row, and a state counts rows.
+TEST(LookaheadLoaderTest, AStateLeavesStepsOfRowsTheirSamples) {
+  World world;
+  LoaderOptions options = of_given_rows();
+  options.global_batch_size = 0;
+  options.batch_size = 1;
+  auto loader = must(world.load(world.folder() + "/train", options));
+  must(loader->give_order(0, rows({50, 100, 150, 200, 240}, 1),
+                          /*starts=*/false));
+
+  must(loader->load_state(loader->state()));
+
+  const Loader::Iteration iteration = must(loader->begin());
+  EXPECT_EQ(loader->stats().back().lookahead, 100u);
+  Loader::Next next =
+      must(loader->next_within(iteration, std::chrono::minutes(1)));
+  ASSERT_FALSE(next.is_not_yet());
+  EXPECT_EQ(next.batch().ids.size(), 50u);
 }
 
 }  // namespace

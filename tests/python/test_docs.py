@@ -24,6 +24,14 @@ def test_a_metrics_page_is_the_programs(name: str) -> None:
     assert page.read_text() == printed, f"renew it: leat docs {name} > docs/reference/{name}.md"
 
 
+def test_the_table_of_bottlenecks_has_each_word_of_the_tuner() -> None:
+    words = (ROOT / "leat/tune/explain.cc").read_text().partition("std::string_view to_string(Bottleneck")[2]
+    told = re.findall(r'return "([^"]+)";', words.partition("\n}\n")[0])
+    table = (ROOT / "docs/howto/tuning.md").read_text().partition("| bottleneck | what is full | remedy |")[2]
+
+    assert set(told) - {"unknown"} == set(re.findall(r"(?m)^\| `([^`]+)` \|", table))
+
+
 def test_the_table_of_tasks_counts_the_scripts_that_are_there() -> None:
     tool = [sys.executable, str(ROOT / "tools/count_task_lines.py")]
     checked = subprocess.run([*tool, "--check"], capture_output=True, text=True, check=False)

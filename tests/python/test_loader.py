@@ -461,6 +461,23 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(pictures, chan
         assert len(list(loader)) == 7
 
 
+def test_a_state_whose_last_step_is_too_short_for_these_ranks_leaves_the_batch_size_as_it_was(pictures):
+    with load(pictures, global_batch_size=10, shuffle=False) as loader:
+        next(iter(loader))
+        state = loader.state_dict()
+    with load(pictures, shuffle=False) as loader:
+        loader.load_state_dict(state)
+        state = loader.state_dict()
+    assert (state["position"], state["global_batch_size"]) == (10, 8)
+    options = {"global_batch_size": None, "batch_size": 5, "shuffle": False, "rank": 0, "world_size": 4}
+    with load(pictures, **options, ids=True) as loader:
+        before = loader.state_dict()
+        with pytest.raises(leat.InvalidArgument, match="2 of 4 ranks would get 7 batches and the others 6"):
+            loader.load_state_dict(state)
+        assert loader.state_dict() == before and len(loader) == 3
+        assert [len(batch["index"]) for batch in loader] == [5, 5, 5]
+
+
 # --- memory -----------------------------------------------------------------
 
 
@@ -661,6 +678,44 @@ def test_a_forked_child_raises_instead_of_hanging(pictures, serve, child):
     served = serve(pictures, latency="150ms")
     done = run_python(FORK, served.url, served.bucket.url, child, timeout=30)
     assert done.stdout == "fine\n", done.stderr
+
+
+FORK_OF_A_BUSY_PARENT = """
+import os, signal, sys, threading, leat
+loader = leat.Loader(sys.argv[1], global_batch_size=8, shuffle=True, rank=0, world_size=1)
+is_over = threading.Event()
+def iterate():
+    while not is_over.is_set():
+        list(loader)
+thread = threading.Thread(target=iterate)
+thread.start()
+uses = (loader.state_dict, lambda: len(loader), lambda: loader.remaining, loader.stats, loader.recent, loader.metrics,
+        loader.ledger, loader.decisions, loader.explain, lambda: repr(loader))
+codes = []
+for _ in range(40):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)  # Ends a child that waits for a lock of the parent's threads.
+        told = []
+        for use in uses:
+            try:
+                use()
+            except leat.Error as error:
+                told.append("fork" in str(error) and "spawn" in str(error))
+        os._exit(7 if told == [True] * len(uses) else 3)
+    _, status = os.waitpid(pid, 0)
+    codes.append(os.waitstatus_to_exitcode(status))
+    if codes[-1] != 7:
+        break
+is_over.set()
+thread.join()
+print(set(codes))
+"""
+
+
+def test_a_forked_child_raises_whatever_the_parents_threads_held(pictures):
+    done = run_python(FORK_OF_A_BUSY_PARENT, pictures, timeout=90)
+    assert done.stdout == "{7}\n", done.stderr
 
 
 EXIT = """

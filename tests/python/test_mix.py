@@ -451,6 +451,24 @@ def test_a_source_with_other_data_is_refused(parts, tmp_path):
             loader.load_state_dict(state)
 
 
+@pytest.mark.parametrize(
+    "name, value",
+    [("position", 8.0), ("position", "8"), ("position", None), ("epoch", "0"), ("catalogue", 7), ("had", [8])],
+)
+def test_a_damaged_state_of_a_mix_is_refused_and_what_is_wrong_is_named(parts, name, value):
+    mix = leat.mix(weighed(parts, books=1, code=1))
+    with leat.Loader(mix, batch_size=4, rank=0, world_size=1, **USUAL) as loader:
+        assert sum(1 for _ in itertools.islice(loader, 2)) == 2
+        state = json.loads(json.dumps(loader.state_dict()))
+    assert state["position"] == 8
+    state[name] = value
+    for damaged in (state, {key: known for key, known in state.items() if key != name}):
+        with leat.Loader(mix, batch_size=4, rank=0, world_size=1, **USUAL) as loader:
+            with pytest.raises(leat.InvalidArgument, match=f'"{name}" is missing or of another type'):
+                loader.load_state_dict(damaged)
+            assert loader.state_dict()["position"] == 0
+
+
 def test_an_epoch_before_the_mix_began_is_refused(parts):
     with leat.Loader(leat.mix(weighed(parts, books=1, code=1)), batch_size=4, **USUAL) as loader:
         loader.set_epoch(3)

@@ -185,6 +185,27 @@ def test_a_state_of_the_first_epoch_goes_on_exactly(
         assert ids_of(loader) == following
 
 
+@pytest.mark.parametrize("calls_set_epoch", [False, True])
+def test_a_state_behind_the_last_whole_step_ends_the_epoch_that_it_names(small, fresh_cache, calls_set_epoch):
+    """Nobody knew that a dropped tail alone was left: a loop over epochs from the state's on repeats none."""
+    options = {**OPTIONS, "global_batch_size": 48, "drop_last": True}
+    with leat.Loader(small, **options) as loader:
+        next(iter(loader))
+        state = {**loader.state_dict(), "position": SMALL // 48 * 48, "samples": None}
+    dataset = leat.Dataset(small)
+    with leat.Loader(dataset, **options) as loader:
+        whole = [ids_of(loader) for _ in range(2)]
+
+    with leat.Loader(dataset, **options) as loader:
+        loader.load_state_dict(state)
+        found = []
+        for epoch in range(state["epoch"], 2):
+            if calls_set_epoch:
+                loader.set_epoch(epoch)
+            found.append(ids_of(loader))
+        assert found == [[], whole[1]]
+
+
 def test_a_state_of_other_shards_or_another_shuffle_is_refused(small, large, fresh_cache):
     with leat.Loader(small, **OPTIONS) as loader:
         next(iter(loader))

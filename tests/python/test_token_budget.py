@@ -12,7 +12,7 @@ import pytest
 
 import leat
 from leat.ops import Filter, Python
-from small_datasets import write
+from small_datasets import run_python, write
 
 EOS = 0
 BUDGET = 400
@@ -129,6 +129,24 @@ def test_any_number_of_ranks_gets_the_same_steps_and_resumes_them(corpus, kind):
         assert steps_of(make, after, 0, count - stop, state) == whole[stop:], (before, after, stop)
 
 
+@pytest.mark.parametrize("sampler", ["TokenBudget", "SizeBuckets"])
+def test_a_state_of_another_global_batch_names_the_one_to_give(corpus, sampler):
+    def make(batch):
+        made = leat.TokenBudget(BUDGET) if sampler == "TokenBudget" else leat.SizeBuckets(corpus.lengths("tokens"))
+        return load(corpus, made, global_batch_size=batch, rank=0, world_size=1)
+
+    with make(8) as loader:
+        next(iter(loader))
+        state = json.loads(json.dumps(loader.state_dict()))
+    with make(4) as loader:
+        loader.load_state_dict(state)
+        with pytest.raises(leat.InvalidArgument, match="batch of 8, .* has one of 4, .*; give global_batch_size=8,"):
+            iter(loader)
+    with make(8) as loader:
+        loader.load_state_dict(state)
+        assert len(list(loader)) == len(loader) - 1
+
+
 def test_another_global_batch_goes_on_with_each_sample_once(corpus):
     def make(batch, **rank):
         return load(corpus, leat.TokenBudget(BUDGET, balance=leat.Balance()), global_batch_size=batch, **rank)
@@ -230,6 +248,66 @@ def test_without_shuffling_an_epoch_is_the_same_each_time(corpus):
     with load(corpus, batch_size=4, epochs=2) as loader:
         third, fourth = ([documents_of(batch) for batch in loader] for _ in range(2))
     assert third != fourth
+
+
+UNEQUAL_RANKS = """
+import os, sys, leat
+sampler = leat.TokenBudget(100, lengths=[1] * 100 + [100] * 7)
+data = leat.Dataset(sys.argv[1])
+for world in (1, 2, 8):
+    for rank in range(world):
+        os.environ.update(RANK=str(rank), WORLD_SIZE=str(world), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(world))
+        with leat.Loader(data, sampler=sampler, shuffle=False, global_batch_size=8, ids=True, batch="dict",
+                         output="numpy") as loader:
+            print(world, rank, *(len(batch["index"]) for batch in loader))
+"""
+
+
+def test_a_rank_gets_its_batch_however_much_larger_than_those_of_others(tmp_path):
+    for number in range(107):
+        write(tmp_path / "data" / f"{number:03}.txt", b"some")
+    done = run_python(UNEQUAL_RANKS, tmp_path / "data", timeout=60)
+    assert done.returncode == 0, done.stderr
+    found = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
+    # The first row has the 100 short samples.
+    assert found == [(1, 0, 107), (2, 0, 103), (2, 1, 4), (8, 0, 100), *((8, rank, 1) for rank in range(1, 8))]
+
+
+def test_a_cache_refuses_no_step_that_is_the_whole_epoch(tmp_path):
+    for number in range(107):
+        write(tmp_path / "data" / f"{number:03}.txt", b"some")
+    data = leat.Dataset(tmp_path / "data")
+    budget = leat.TokenBudget(810, lengths=[30] * 107)  # 27 + 27 + 27 + 26 samples.
+
+    def batches(rank, cache):
+        with load(data, budget, fields=None, global_batch_size=4, rank=rank, world_size=4, cache=cache) as loader:
+            return [[sorted(batch["index"].tolist()) for batch in loader] for _ in range(2)]
+
+    for rank in range(4):
+        found = batches(rank, leat.Cache(ram="8MiB"))
+        assert found == batches(rank, None) and [len(epoch) for epoch in found] == [1, 1]
+
+
+GOES_ON_ANEW = """
+import sys, leat
+budget = leat.TokenBudget(50, lengths=[1] * 200)
+loader = leat.Loader(leat.Dataset(sys.argv[1]), sampler=budget, shuffle=False, batch_size=1, rank=0, world_size=1,
+                     max_in_flight=8)
+iter(loader)
+engine = loader._native
+engine.load_state(engine.state())  # As a process does whose sibling makes no batches for it any more.
+iteration = engine.begin()
+print(loader.stats()[-1]["lookahead"], flush=True)
+while engine.next(iteration) is not None:
+    print("batch", flush=True)
+"""
+
+
+def test_steps_keep_their_samples_where_a_process_goes_on_by_itself(tmp_path):
+    for number in range(200):
+        write(tmp_path / "data" / f"{number:03}.txt", b"some")
+    done = run_python(GOES_ON_ANEW, tmp_path / "data", timeout=60)
+    assert done.stdout.split() == ["100", *["batch"] * 4], done.stderr  # Two batches of 50 samples ahead.
 
 
 def test_lengths_are_a_column_or_an_array(tmp_path):

@@ -17,6 +17,24 @@ namespace {
 
 constexpr Nanoseconds kForever = std::chrono::hours(24);
 
+/// The sampler gives another order than that of the state: where it follows the
+/// size of steps, that may be the reason.
+Error another_order(const Position& at, std::uint64_t global_batch) {
+  if (at.resumed_batch == global_batch) {
+    return invalid(
+        "the state is at position {} of epoch {}, and the sampler gives "
+        "another order for that epoch than it gave before; seed its generator "
+        "the same",
+        at.at, at.epoch);
+  }
+  return invalid(
+      "the state is at position {} of epoch {} with a global batch of {}, but "
+      "this loader has one of {}, with which the sampler gives another order "
+      "for that epoch than it gave before; give global_batch_size={}, and if "
+      "the sampler has a generator of its own, seed that the same",
+      at.at, at.epoch, at.resumed_batch, global_batch, at.resumed_batch);
+}
+
 }  // namespace
 
 Loader::Loader(std::unique_ptr<Machine> machine)
@@ -218,11 +236,7 @@ Result<void> Loader::give_order(std::uint64_t epoch, GivenEpoch given,
   const bool is_here = epoch == m.position.epoch;
   if (is_here && !m.position.resumed_order.empty() &&
       told.digest(epoch)->hex() != m.position.resumed_order) {
-    return invalid(
-        "the state is at position {} of epoch {}, and the sampler gives "
-        "another order for that epoch than it gave before; seed its generator "
-        "the same",
-        m.position.at, epoch);
+    return another_order(m.position, m.schedule->told_batch());
   }
   LEAT_TRY_VOID(m.schedule->check_steps_of(
       epoch, starts ? first : (is_here ? m.position.at : 0)));
@@ -285,8 +299,9 @@ Result<void> Loader::load_state(std::string_view json) {
                                   : EarlierData::kSomeIsKept;
   LEAT_TRY_VOID(check_compatible(state, m.state_now(), earlier));
   LEAT_TRY_VOID(m.check_left_behind(state));
-  if (m.job.options.batch_size != 0) LEAT_TRY_VOID(m.take_batch_of(state));
-  if (m.schedule->catalogue() != nullptr) {
+  if (m.job.options.batch_size != 0) {
+    LEAT_TRY_VOID(m.take_batch_of(state));
+  } else if (m.schedule->catalogue() != nullptr) {
     LEAT_TRY_VOID(m.schedule->check_steps(state.epoch, state.position));
   }
   m.expect_start();
@@ -297,6 +312,7 @@ Result<void> Loader::load_state(std::string_view json) {
   m.position.resumed_order.clear();
   if (state.drawn && state.position != 0) {
     m.position.resumed_order = state.drawn->digest;
+    m.position.resumed_batch = state.global_batch_size;
   }
   m.position.is_resuming = true;
   return {};

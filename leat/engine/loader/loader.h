@@ -39,7 +39,8 @@ namespace leat {
 /// Threads:  any; calls that move the position serialise. stats(), state() and
 ///           close() may come from another thread while next_within() waits.
 /// Lifetime: batches outlive it. Destruction closes it. In a forked child every
-///           call fails.
+///           call that may fail does, and close() does nothing; a call that
+///           returns no Result may wait forever there: see check_process().
 class Loader {
  public:
   /// Checks the options and starts the threads; no I/O.
@@ -220,8 +221,15 @@ class Loader {
  private:
   struct Machine;
   explicit Loader(std::unique_ptr<Machine> machine);
+  friend Result<void> check_process(const Loader& loader);
 
   std::unique_ptr<Machine> machine_;
 };
+
+/// Takes no lock: at the fork another thread may have held any.
+/// Errors: kInvalidArgument: this process is a forked child of the one that
+/// made
+///           the loader
+Result<void> check_process(const Loader& loader);
 
 }  // namespace leat

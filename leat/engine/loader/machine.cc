@@ -10,6 +10,14 @@
 namespace leat {
 namespace {
 
+/// Tested without the lock: at the fork another thread may have held it.
+Result<void> check_made_here(pid_t made_in) {
+  if (getpid() == made_in) return {};
+  return invalid(
+      "this loader was made before a fork and its threads are not in this "
+      "process; make one here, or start workers with spawn");
+}
+
 /// The entry of a batch that begins at the position `from`.
 OrderLogBatch logged(BatchWork& work, std::uint64_t from) {
   OrderLogBatch entry{.epoch = work.epoch,
@@ -37,13 +45,12 @@ Loader::Machine::Visit::~Visit() {
   machine_->left.notify_all();
 }
 
+Result<void> check_process(const Loader& loader) {
+  return check_made_here(loader.machine_->pid);
+}
+
 Result<Loader::Machine::Visit> Loader::Machine::enter() {
-  // Tested without the lock: at the fork another thread may have held it.
-  if (getpid() != pid) {
-    return invalid(
-        "this loader was made before a fork and its threads are not in this "
-        "process; make one here, or start workers with spawn");
-  }
+  LEAT_TRY_VOID(check_made_here(pid));
   const MutexLock lock(mutex);
   LEAT_TRY_VOID(check_open());
   ++visits;
@@ -108,12 +115,15 @@ Result<void> Loader::Machine::check_left_behind(
 
 Result<void> Loader::Machine::take_batch_of(const LoaderState& state) {
   LEAT_TRY_VOID(check_placed_for(job, *schedule, state));
-  const std::uint64_t before = schedule->global_batch();
+  const std::uint64_t before = schedule->told_batch();
   schedule->set_global_batch(state.global_batch_size);
-  const Result<void> fits = schedule->check_steps(position.epoch, 0);
-  if (schedule->catalogue() != nullptr && !fits) {
-    schedule->set_global_batch(before);
-    return Error(fits.error()).while_doing("going on from the state");
+  if (schedule->catalogue() != nullptr) {
+    Result<void> fits = schedule->check_steps(position.epoch, 0);
+    if (fits) fits = schedule->check_steps(state.epoch, state.position);
+    if (!fits) {
+      schedule->set_global_batch(before);
+      return Error(fits.error()).while_doing("going on from the state");
+    }
   }
   if (before != state.global_batch_size) runs->expect_another_plan();
   runs->begin_lookahead();

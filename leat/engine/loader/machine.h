@@ -92,7 +92,8 @@ struct Loader::Machine {
   Result<void> check_left_behind(const LoaderState& state) const
       LEAT_REQUIRES(mutex);
   /// Continues with the state's global batch. REQUIRES: the batch size is given
-  /// per rank. Errors: kInvalidArgument: this is not possible
+  /// per rank. Errors: kInvalidArgument: this is not possible, and the batch is
+  /// as before
   Result<void> take_batch_of(const LoaderState& state) LEAT_REQUIRES(mutex);
   /// Moves the position, where begin() then starts. Returns the old runs.
   Runs::Left jump_to(std::uint64_t to_epoch, std::uint64_t to_position)

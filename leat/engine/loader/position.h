@@ -23,6 +23,8 @@ struct Position {
   std::vector<std::uint64_t> left_behind = {};
   /// Digest of the order that a state was made with, in `epoch`; empty: none.
   std::string resumed_order = {};
+  /// The global batch of that state.
+  std::uint64_t resumed_batch = 0;
   bool has_delivered = false;
   bool has_ended = false;
   /// True from load_state() until a batch is delivered.

@@ -57,7 +57,7 @@ Result<std::vector<DeliveredField>> Schedule::fields_of(
       {.names = options.fields,
        .with_ids = options.ids,
        .has_valid = options.pad,
-       .has_batches_of_one = global_batch_ == job_.rank.world_size,
+       .has_batches_of_one = global_batch() == job_.rank.world_size,
        .has_collate = options.has_collate});
 }
 
@@ -94,7 +94,7 @@ Result<Steps> Schedule::steps_of(std::uint64_t epoch,
       job_.told_order == nullptr ? nullptr : job_.told_order->epoch(epoch);
   return Steps::make({.samples = samples_in(epoch).value_or(0),
                       .start = from,
-                      .global_batch = global_batch_,
+                      .global_batch = global_batch(),
                       .rank = job_.rank,
                       .tail = job_.tail},
                      drawn == nullptr ? StepRows{} : drawn->rows());
@@ -151,7 +151,7 @@ Result<void> Schedule::check_steps_of(std::uint64_t epoch,
         "whether the last step has a sample for each of {} ranks. {}",
         world, kRemedies);
   }
-  const std::uint64_t last = (*samples - from) % global_batch_;
+  const std::uint64_t last = (*samples - from) % global_batch();
   if (last == 0 || last >= world) return {};
   return invalid(
       "{} of {} ranks would get {} batches and the others {}: of {} samples, "
@@ -205,7 +205,7 @@ NextUseOptions Schedule::next_use_options(std::uint64_t epoch,
           .dataset_samples = samples().value_or(0),
           .order = job_.order,
           .blocks = blocks_,
-          .global_batch = global_batch_,
+          .global_batch = global_batch(),
           .tail = job_.tail,
           .ranks = met,
           .is_in_lanes = is_in_lanes(),
@@ -249,7 +249,7 @@ Result<void> Schedule::plan_dealing() {
   const CacheOptions& cache = *job_.options.cache;
   holders_ = HolderDealingOptions{
       // Before there is a catalogue, assumes a single step.
-      .samples = samples().value_or(global_batch_),
+      .samples = samples().value_or(global_batch()),
       .order = job_.order,
       .blocks = blocks_,
       .tail = job_.tail,
@@ -279,7 +279,7 @@ Result<std::unique_ptr<HolderDealing>> Schedule::make_dealing(
         kMostSimulated);
   }
   HolderDealingOptions now = *holders_;
-  now.global_batch = global_batch_;
+  now.global_batch = global_batch();
   return HolderDealing::make(now);
 }
 

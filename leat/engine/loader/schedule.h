@@ -1,5 +1,6 @@
 // The samples of each step of each epoch.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -37,14 +38,17 @@ class Schedule {
   /// Null unless shards are read in pieces, or a shuffle has windows.
   const std::shared_ptr<const BlockMap>& blocks() const { return blocks_; }
 
-  /// Samples a step, over all ranks.
-  std::uint64_t global_batch() const { return global_batch_; }
-  void set_global_batch(std::uint64_t samples) {
-    global_batch_ = told_batch_ = samples;
+  /// Samples a step, over all ranks; of steps of rows, those of the largest.
+  std::uint64_t global_batch() const {
+    return std::max(told_batch_, largest_step_);
   }
-  /// The same for a step of rows that has this many samples: a state tells the
-  /// rows that the user has chosen, at any number of ranks.
-  void expect_step_of(std::uint64_t samples) { global_batch_ = samples; }
+  /// As the user or a state says it: samples, or rows.
+  void set_global_batch(std::uint64_t size) { told_batch_ = size; }
+  /// A step of rows has this many samples: a state tells the rows that the user
+  /// has chosen, at any number of ranks.
+  void expect_step_of(std::uint64_t samples) {
+    largest_step_ = std::max(largest_step_, samples);
+  }
   std::uint64_t told_batch() const { return told_batch_; }
 
   /// Takes the catalogue that was made from the shards. On failure there is
@@ -109,8 +113,8 @@ class Schedule {
   Dataset dataset_;
   std::vector<DeliveredField> fields_;
   std::shared_ptr<const BlockMap> blocks_;
-  std::uint64_t global_batch_ = 0;
-  std::uint64_t told_batch_ = 0;                 ///< As the user says it.
+  std::uint64_t told_batch_ = 0;    ///< See set_global_batch().
+  std::uint64_t largest_step_ = 0;  ///< In rows as they were told; 0: no rows.
   std::optional<HolderDealingOptions> holders_;  // None: no holders are used.
 };
 
