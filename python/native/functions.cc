@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "arrays.h"
@@ -45,8 +47,28 @@ py::object as_python(const FunctionInput& input) {
   return py::module_::import("leat._batches._dtypes").attr("to_numpy")(array);
 }
 
+/// Errors: kInvalidArgument: a lone surrogate, which no UTF-8 can hold
+Result<Value> text_value_of(const py::object& made) {
+  const auto bytes = py::reinterpret_steal<py::object>(
+      PyUnicode_AsEncodedString(made.ptr(), "utf-8", nullptr));
+  if (bytes) {
+    return Value(
+        std::string(PyBytes_AS_STRING(bytes.ptr()),
+                    static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))));
+  }
+  const py::error_already_set raised;
+  if (!raised.matches(PyExc_UnicodeEncodeError)) throw raised;
+  const std::string at = printable(raised.value().attr("start"));
+  return Error(
+      ErrorCode::kInvalidArgument,
+      "a function gave a str whose character " + at +
+          " is half of one, a lone surrogate: decode bytes with "
+          "errors=\"replace\", not \"surrogateescape\", as os.fsdecode "
+          "does");
+}
+
 Result<Value> value_of(const py::object& made) {
-  if (py::isinstance<py::str>(made)) return Value(made.cast<std::string>());
+  if (py::isinstance<py::str>(made)) return text_value_of(made);
   const py::array array = py::module_::import("leat._functions")
                               .attr("as_array")(made)
                               .cast<py::array>();
@@ -117,26 +139,37 @@ class PythonFunction final : public UserFunction {
     waited_.fetch_add((SteadyClock().now() - asked).count(),
                       std::memory_order_relaxed);
     try {
-      return work();
-    } catch (py::error_already_set& raised) {
-      if (raised.trace()) {
-        PyException_SetTraceback(raised.value().ptr(), raised.trace().ptr());
+      try {
+        return work();
+      } catch (const py::error_already_set& raised) {
+        return error_raised(raised);
       }
-      // It speaks of the sample, not of itself.
-      for (const ErrorCode code : {ErrorCode::kSkipped, ErrorCode::kCorrupt}) {
-        const std::string own(to_string(code));
-        if (raised.matches(
-                py::module_::import("leat.errors").attr(own.c_str()))) {
-          return Error(code, py::str(raised.value()).cast<std::string>())
-              .because_of(held(raised.value()));
-        }
-      }
-      const std::string name =
-          py::str(raised.type().attr("__name__")).cast<std::string>();
+    } catch (const std::exception& other) {
+      // None leaves the engine's thread: it would end the process.
       return Error(ErrorCode::kInvalidArgument,
-                   "a function of yours raised " + name)
-          .because_of(held(raised.value()));
+                   std::string("the result of a function of yours cannot be "
+                               "taken: ") +
+                       other.what());
     }
+  }
+
+  static Error error_raised(const py::error_already_set& raised) {
+    if (raised.trace()) {
+      PyException_SetTraceback(raised.value().ptr(), raised.trace().ptr());
+    }
+    // It speaks of the sample, not of itself.
+    for (const ErrorCode code : {ErrorCode::kSkipped, ErrorCode::kCorrupt}) {
+      const std::string own(to_string(code));
+      if (raised.matches(
+              py::module_::import("leat.errors").attr(own.c_str()))) {
+        return Error(code, printable(raised.value()))
+            .because_of(held(raised.value()));
+      }
+    }
+    return Error(ErrorCode::kInvalidArgument,
+                 "a function of yours raised " +
+                     printable(raised.type().attr("__name__")))
+        .because_of(held(raised.value()));
   }
 
   std::shared_ptr<py::object> function_;

@@ -230,6 +230,37 @@ def test_what_a_function_gives_must_be_numbers(pictures):
     assert "ragged=True" in str(raised.value)
 
 
+HALVES = """
+import os, sys, leat
+from leat.ops import Python
+
+def half(data):
+    text = os.fsdecode(b"caf\\xe9")
+    {ending}
+
+try:
+    loader = leat.Loader(sys.argv[1], batch_size=4, shuffle=False, ops=[Python(half, workers="threads")])
+    next(iter(loader))
+except leat.{error} as raised:
+    print(ascii(str(raised)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("ending", "error", "says"),
+    [
+        ("return text", "InvalidArgument", ["00000.png", "whose character 3 is half of one, a lone surrogate"]),
+        ("raise leat.Corrupt(text)", "Corrupt", [r"caf\udce9"]),
+        ("raise leat.Skipped(text)", "Skipped", [r"caf\udce9"]),
+    ],
+)
+def test_a_text_with_a_lone_surrogate_is_an_error_and_does_not_end_the_process(pictures, ending, error, says):
+    done = run_python(HALVES.format(ending=ending, error=error), pictures)
+
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert all(part in done.stdout for part in says), done.stdout
+
+
 def test_options_that_cannot_be_are_refused(pictures):
     with pytest.raises(leat.InvalidArgument, match="cannot be called"):
         Python(3)
