@@ -64,7 +64,7 @@ OpParams grayscale(ParamReader& params) {
 }
 
 OpParams random_grayscale(ParamReader& params) {
-  return GrayscaleOp{3, probability(params)};
+  return GrayscaleOp{0, probability(params)};
 }
 
 OpParams gaussian_blur(ParamReader& params) {
