@@ -337,6 +337,22 @@ def test_a_chain_calls_functions_too():
     assert {int((image - pixels(1)).max()) for image in (one, other)} <= {0, 1}
 
 
+def test_a_function_that_draws_may_call_a_chain_with_another():
+    inner = Chain([Python(lambda data: random.random(), global_rng=True)])
+    outer = Chain([Python(lambda data: [random.random(), float(inner(b"x")), random.random()], global_rng=True)])
+    made = []
+
+    thread = threading.Thread(target=lambda: made.append(outer(b"x", 5).tolist()), daemon=True)
+    thread.start()
+    thread.join(timeout=10)
+
+    assert not thread.is_alive()
+    # The outer one draws on as if the inner one drew nothing.
+    without = Chain([Python(lambda data: [random.random(), random.random()], global_rng=True)])
+    assert [made[0][0], made[0][2]] == without(b"x", 5).tolist()
+    assert made[0][1] == float(inner(b"x"))
+
+
 def test_functions_run_at_once_where_they_let_go_of_the_gil(pictures):
     most, now, lock = 0, 0, threading.Lock()
 
