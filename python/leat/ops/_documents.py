@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leat.ops._batch_memory import is_torch
+from leat._batches._dtypes import is_torch
 from leat.ops._mix import BatchOp, _like
 from leat.ops._op import fail
 
