@@ -61,6 +61,10 @@ def test_numbers_that_do_not_fit_their_type():
     assert Chain([ParseJson(dtype="int32")])(b"2.0") == 2
     with pytest.raises(errors.InvalidArgument, match="is no int64"):
         Chain([ParseJson(dtype="int64")])(b"9.3e18")
+    for op in (ParseFloat(dtype="float32"), ParseJson(dtype="float32")):
+        with pytest.raises(errors.InvalidArgument, match=r"1e\+300 is no float32"):
+            Chain([op])(b"1e300")
+    assert Chain([ParseFloat(dtype="float32")])(b"-inf") == -np.inf
 
 
 def test_real_numbers_are_pythons():

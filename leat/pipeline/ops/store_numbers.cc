@@ -21,8 +21,15 @@ bool fits(std::int64_t number) {
       number);
 }
 
+/// The least double that becomes an infinite float: all below it round to the
+/// largest float at most.
+constexpr double kBeyondFloat = 0x1.ffffffp127;
+
 template <class To>
 bool fits(double number) {
+  if constexpr (std::is_same_v<To, float>) {
+    return !std::isfinite(number) || std::abs(number) < kBeyondFloat;
+  }
   if constexpr (std::is_floating_point_v<To>) return true;
   if constexpr (std::is_same_v<To, bool>) return number == 0 || number == 1;
   if constexpr (std::is_integral_v<To>) {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "leat/codec/testing/tfrecord_builder.h"
 #include "leat/pipeline/ops/op_table.h"
@@ -158,7 +159,12 @@ TEST(StoreNumbersTest, RefusesWhatWouldBecomeAnotherNumber) {
   EXPECT_FALSE(fits(0x1p63, DType::kInt64));
   EXPECT_TRUE(fits(0x1p63, DType::kUint64));
   EXPECT_FALSE(fits(0x1p64, DType::kUint64));
-  EXPECT_TRUE(fits(1e300, DType::kFloat32));  // Rounds, to infinity.
+  EXPECT_FALSE(fits(1e300, DType::kFloat32));
+  EXPECT_FALSE(fits(-0x1.ffffffp127, DType::kFloat32));
+  EXPECT_TRUE(fits(0x1.fffffefffffffp127, DType::kFloat32));  // Rounds down.
+  EXPECT_TRUE(fits(std::numeric_limits<double>::infinity(), DType::kFloat32));
+  EXPECT_TRUE(fits(std::nan(""), DType::kFloat32));
+  EXPECT_TRUE(fits(1e300, DType::kFloat64));
 }
 
 }  // namespace
