@@ -56,6 +56,10 @@ def test_numbers_that_do_not_fit_their_type():
         Chain([ParseInt(dtype="uint8")])(b"256")
     with pytest.raises(errors.InvalidArgument, match="-1 is no uint64"):
         Chain([ParseInt(dtype="uint64")])(b"-1")
+    with pytest.raises(errors.Corrupt, match="is beyond uint64"):
+        Chain([ParseInt(dtype="uint64")])(b"18446744073709551616")
+    for number in (0, 2**63 - 1, 2**63, 2**64 - 1):
+        assert int(Chain([ParseInt(dtype="uint64")])(b"%d" % number)) == number
     with pytest.raises(errors.InvalidArgument, match="2.5 is no int32"):
         Chain([ParseJson(dtype="int32")])(b"2.5")
     assert Chain([ParseJson(dtype="int32")])(b"2.0") == 2
@@ -68,9 +72,9 @@ def test_numbers_that_do_not_fit_their_type():
 
 
 def test_real_numbers_are_pythons():
-    for text in (b"0.1", b"-1.5e3\n", b"7", b"inf", b"1e-300", b"3.4028235e38"):
+    for text in (b"0.1", b"-1.5e3\n", b"7", b"inf", b"1e-300", b"3.4028235e38", b"1e-400", b"-1e-400"):
         got = Chain([ParseFloat()])(text)
-        assert got.dtype == np.float64 and got == float(text)
+        assert got.dtype == np.float64 and got == float(text) and np.signbit(got) == np.signbit(float(text))
         with np.errstate(over="ignore"):
             assert Chain([ParseFloat(dtype="float32")])(text) == np.float32(float(text))
     assert np.isnan(Chain([ParseFloat()])(b"nan"))

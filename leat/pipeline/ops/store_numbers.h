@@ -18,6 +18,8 @@ namespace leat {
 ///                     floats round
 Result<void> store_numbers(std::span<const std::int64_t> numbers, DType dtype,
                            std::span<std::byte> into);
+Result<void> store_numbers(std::span<const std::uint64_t> numbers, DType dtype,
+                           std::span<std::byte> into);
 Result<void> store_numbers(std::span<const double> numbers, DType dtype,
                            std::span<std::byte> into);
 

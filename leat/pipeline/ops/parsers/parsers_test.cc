@@ -129,6 +129,9 @@ TEST(ParseOpsTest, AFeatureOfOneNumberHasNoDimension) {
 TEST(ParseOpsTest, WriteNumbersOfTheTypeThatWasAskedFor) {
   EXPECT_EQ(run_one<std::int64_t>("parse_int", "-3\n"), -3);
   EXPECT_EQ(run_one<std::uint8_t>("parse_int:dtype=uint8", "200"), 200);
+  EXPECT_EQ(
+      run_one<std::uint64_t>("parse_int:dtype=uint64", "18446744073709551615"),
+      std::numeric_limits<std::uint64_t>::max());
   EXPECT_EQ(run_one<double>("parse_float", "0.1"), 0.1);
   EXPECT_EQ(run_one<float>("parse_float:dtype=float32", "0.1"), 0.1f);
 }
