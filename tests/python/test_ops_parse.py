@@ -412,6 +412,17 @@ def test_empty_lists_take_the_type_of_the_others(tmp_path):
     assert [b.tolist() for b in batches] == [[[], [1.5], [], [2.5]], [[], [], [], []]]
 
 
+def test_an_empty_npy_with_sides_that_no_array_has_is_a_bad_sample(tmp_path):
+    empty = npy(np.zeros((10, 0)))
+    hostile = empty.replace(b"(10, 0), }" + b" " * 17, b"(4611686018427387904, 0), }")
+    assert len(hostile) == len(empty) and hostile != empty
+    folder = objects(tmp_path, [hostile, empty, empty, empty])
+    with pytest.raises(leat.Corrupt, match="000.bin.*no items.*4611686018427387904"):
+        first(folder, [LoadNpy()])
+    (batch,) = first(folder, [LoadNpy()], on_error="substitute")
+    assert batch.shape == (4, 10, 0)
+
+
 def test_bad_samples_are_substituted(tmp_path):
     contents = [b"[1]", b"nonsense", b"[3,3]", b"[4]"]
     folder = objects(tmp_path, contents)
