@@ -70,3 +70,43 @@ def test_the_size_of_a_sample_that_is_passed_over_is_not_asked_of_the_next(tmp_p
     assert (stats["substituted"], stats["skipped"]) == ((1, 0) if how == "substitute" else (0, 1))
     assert batch["index"].tolist() == batch["txt"].tolist()
     assert batch["image"][:, 0, 0, 0].tolist() == batch["mask"][:, 0, 0].tolist() == batch["txt"].tolist()
+
+
+def torn(number: int, side: int) -> bytes:
+    """A picture whose header is whole, and whose pixels are not."""
+    noise = np.random.default_rng(number).integers(0, 256, (side, side, 3), dtype=np.uint8)
+    data = bytearray(encoded(noise))
+    data[len(data) // 2] ^= 0xFF
+    return bytes(data)
+
+
+@pytest.mark.parametrize("first", [1, 3])
+@pytest.mark.parametrize("how", ["filter", "label", "pixels"])
+def test_a_sample_that_is_passed_over_tells_no_shape(tmp_path, how, first):
+    """The first samples are small; all that are delivered have one size."""
+
+    def members(number):
+        if number >= first:
+            return {"png": plane(number), "txt": b"large", "cls": str(number).encode()}
+        picture = torn(number, 20) if how == "pixels" else plane(number, 20)
+        return {"png": picture, "txt": b"small", "cls": b"bad" if how == "label" else str(number).encode()}
+
+    url = shard(tmp_path, members)
+    filters = [Filter(lambda text: text == "large", field="txt")] if how == "filter" else []
+    ops = [DecodeImage("png"), ParseText("txt"), *filters, ParseInt("cls")]
+    with load(url, ops, on_error="substitute", batch_size=4) as loader:
+        batches = list(loader)
+        stats = loader.stats()[0]
+
+    assert [batch["image"].shape for batch in batches] == [(4, 3, 32, 32)] * 2
+    for batch in batches:
+        assert batch["image"][:, 0, 0, 0].tolist() == batch["cls"].tolist() == batch["index"].tolist()
+    assert stats["skipped" if how == "filter" else "substituted"] == first
+
+
+def test_a_function_that_skips_the_first_sample_raises_nothing_by_default(tmp_path):
+    url = shard(tmp_path, lambda number: {"png": plane(number, 32 if number else 20), "cls": str(number).encode()})
+    ops = [DecodeImage("png"), ParseInt("cls"), Filter(lambda number: number > 0, field="cls")]
+    with load(url, ops) as loader:
+        (batch,) = loader
+    assert batch["image"].shape == (N, 3, 32, 32) and batch["image"][:, 0, 0, 0].tolist() == batch["cls"].tolist()
