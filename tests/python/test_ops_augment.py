@@ -382,7 +382,7 @@ def test_three_equal_planes_of_one(before):
     three = np.repeat(plane, 3, axis=2)
 
     np.testing.assert_array_equal(hwc(*before, Grayscale(3), mode="L")(data), three)
-    # What is behind it works on three channels.
+    # Ops behind it work on three channels.
     mirrored = Chain([DecodeImage(mode="L"), *before, Grayscale(3), RandomHorizontalFlip(1)])(data)
     np.testing.assert_array_equal(mirrored, three[:, ::-1].transpose(2, 0, 1))
     bordered = hwc(*before, Grayscale(3), Pad(1, fill=(1, 2, 3)), mode="L")(data)
@@ -401,6 +401,6 @@ def test_three_equal_planes_of_colours_that_were_one():
     np.testing.assert_array_equal(crops[0], three[:8, :8].transpose(2, 0, 1))
     # As many channels as there are.
     assert Chain([DecodeImage(mode="L"), RandomGrayscale(1)])(encoded(image.convert("L"), "PNG")).shape == (1, 22, 31)
-    # Of pixels that are there.
+    # Pixels that are there already.
     grey = np.asarray(image.convert("L"))[..., None].copy()
     np.testing.assert_array_equal(hwc(Grayscale(3), mode="L")(grey), three)

@@ -182,9 +182,9 @@ def test_documents_come_under_names_of_ones_own(corpus):
     assert batch["seq_idx"][0].tolist() == [0] * 6 + [1] * 4
 
 
-@pytest.mark.parametrize(
-    "fields", [("document_ids", "tokens"), ("document_ids",), ("position_ids", "tokens"), ("tokens", "position_ids", "document_ids")]
-)
+@pytest.mark.parametrize("fields", [
+    ("document_ids", "tokens"), ("document_ids",), ("position_ids", "tokens"), ("tokens", "position_ids", "document_ids"),
+])  # fmt: skip
 @pytest.mark.parametrize("ids", [False, True])
 def test_fields_that_an_op_adds_come_where_they_are_asked_for(corpus, fields, ids):
     dataset = leat.Dataset.tokens(corpus, dtype="uint16", seq_len=10)

@@ -377,7 +377,7 @@ class ImageRun {
   std::size_t next_image_ = 0;  // The next of the two images in the scratch.
   std::optional<DecodedRows> decoded_;
   std::optional<PixelRows> pixels_;
-  std::optional<TripledRows> tripled_;  // Of one of those two.
+  std::optional<TripledRows> tripled_;  // Around one of those two.
   std::optional<ViewRows> view_;
   RowSource* source_ = nullptr;  // One of the four.
 };
