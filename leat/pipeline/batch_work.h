@@ -46,6 +46,11 @@ class BatchWork : public std::enable_shared_from_this<BatchWork> {
   Result<void> fill(SampleWork& sample, std::size_t thread,
                     const std::stop_token& stop);
 
+  /// Runs the row's ops and keeps nothing, before there are slots; on an
+  /// executor thread. Errors: those of fill() that are about the sample.
+  Result<void> try_row(SampleWork& sample, std::size_t thread,
+                       const std::stop_token& stop);
+
   struct RowEnd {
     bool is_last;
     TimePoint at;  ///< The clock's last reading.
@@ -86,6 +91,8 @@ class BatchWork : public std::enable_shared_from_this<BatchWork> {
 
  private:
   Result<void> prove(SampleWork& sample, const std::stop_token& stop);
+  Result<void> check_there(const DeliveredField& field,
+                           const SampleWork& sample) const;
   Result<void> fill_field(SampleWork& sample, std::size_t field,
                           std::size_t thread);
   Result<void> fill_program(SampleWork& sample, std::size_t field,

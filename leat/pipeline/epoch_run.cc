@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "leat/base/errors.h"
 #include "leat/pipeline/substitution.h"
@@ -53,6 +54,37 @@ bool has_work_for_threads(const RunContext& context) {
   return context.has_hashes || context.has_checksums ||
          context.pieces != nullptr ||
          std::ranges::any_of(context.fields, &DeliveredField::has_ops);
+}
+
+/// By field, where only the data determines the shape.
+using ToldShapes = std::vector<std::pair<std::size_t, LearnedShapes::Shape>>;
+
+Result<ToldShapes> shapes_told_by(const RunContext& context,
+                                  const SampleWork& sample) {
+  ToldShapes told;
+  for (std::size_t f = 0; f < context.fields.size(); ++f) {
+    const DeliveredField& field = context.fields[f];
+    if (field.source != FieldSource::kProgram || field.program->output() ||
+        (field.is_fetched() &&
+         context.catalogue.range(field.column, sample.id).is_missing())) {
+      continue;
+    }
+    LEAT_TRY(TensorSpec spec,
+             field.program->output_for(sample.bytes_of(field.column)));
+    told.push_back({f,
+                    {.spec = std::move(spec),
+                     .key = std::string(context.catalogue.key(sample.id))}});
+  }
+  return told;
+}
+
+/// Whether there are samples whose ops tell that others take their rows.
+bool may_pass_over(const RunContext& context) {
+  if (context.keeps_samples) return false;
+  return context.on_error == OnError::kSubstitute ||
+         std::ranges::any_of(context.fields, [](const DeliveredField& field) {
+           return field.source == FieldSource::kValue;
+         });
 }
 
 }  // namespace
@@ -210,22 +242,26 @@ Result<void> EpochRun::learn_shapes(BatchWork& batch, std::size_t& learned_rows,
   return {};
 }
 
-// Returns the reason if nothing could be learnt from it.
-std::optional<Error> EpochRun::learn_from(const SampleWork& sample) {
-  for (std::size_t f = 0; f < context_.fields.size(); ++f) {
-    const DeliveredField& field = context_.fields[f];
-    if (field.source != FieldSource::kProgram || field.program->output() ||
-        (field.is_fetched() &&
-         context_.catalogue.range(field.column, sample.id).is_missing())) {
-      continue;
+// Returns the reason if nothing could be learnt from it. A sample that its ops
+// exclude tells no shape: no row will have it.
+std::optional<Error> EpochRun::learn_from(SampleWork& sample) {
+  Result<ToldShapes> told = shapes_told_by(context_, sample);
+  if (!told) return std::move(told).error();
+  if (!told->empty() && may_pass_over(context_)) {
+    Result<void> tried;
+    queue_.hold(sample);
+    context_.executor.submit(sample.order, [&](Executor::Turn& turn) {
+      tried = sample.batch->try_row(sample, turn.thread, stop_.get_token());
+      turn.ended = SteadyClock().now();
+      (void)queue_.arrived(sample);  // The last use: the planner goes on.
+    });
+    queue_.wait_for_held();
+    sample.forget();
+    if (!tried && may_replace(context_, sample, tried.error())) {
+      return tried.error();
     }
-    Result<TensorSpec> spec =
-        field.program->output_for(sample.bytes_of(field.column));
-    if (!spec) return std::move(spec).error();
-    context_.shapes.learn(
-        f, {.spec = *std::move(spec),
-            .key = std::string(context_.catalogue.key(sample.id))});
   }
+  for (auto& [f, shape] : *told) context_.shapes.learn(f, std::move(shape));
   return std::nullopt;
 }
 

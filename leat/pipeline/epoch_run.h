@@ -75,7 +75,7 @@ class EpochRun {
                           const std::stop_token& stop);
   Result<void> learn_shapes(BatchWork& batch, std::size_t& planned,
                             const std::stop_token& stop);
-  std::optional<Error> learn_from(const SampleWork& sample);
+  std::optional<Error> learn_from(SampleWork& sample);
   Result<void> reserve_slots(BatchWork& batch);
   bool wait_for_leave(const std::stop_token& stop);
   void begin_fetch(SampleWork& sample);

@@ -108,7 +108,6 @@ Result<void> BatchWork::prove(SampleWork& sample, const std::stop_token& stop) {
 
 Result<void> BatchWork::fill(SampleWork& sample, std::size_t thread,
                              const std::stop_token& stop) {
-  const Catalogue& catalogue = context_.catalogue;
   if (context_.has_checksums) LEAT_TRY_VOID(prove(sample, stop));
   RecordMaker maker(context_, slots_, random_of(sample), thread);
   for (SampleWork::Fetched& fetched : sample.fetched) {
@@ -116,11 +115,7 @@ Result<void> BatchWork::fill(SampleWork& sample, std::size_t thread,
   }
   for (std::size_t f = 0; f < context_.fields.size(); ++f) {
     const DeliveredField& field = context_.fields[f];
-    if (field.is_fetched() &&
-        catalogue.range(field.column, sample.id).is_missing()) {
-      return not_found("the sample has no field \"{}\"",
-                       catalogue.fields()[field.column].name);
-    }
+    LEAT_TRY_VOID(check_there(field, sample));
     const RestTimer timer(field.is_fetched() ? sample.trial_of(field.column)
                                              : nullptr);
     LEAT_TRY_VOID(fill_field(sample, f, thread));
@@ -132,6 +127,38 @@ Result<void> BatchWork::fill(SampleWork& sample, std::size_t thread,
   }
   if (context_.has_hashes && sample.is_valid) {
     sample.hash = slots_.hash_of(sample.row);
+  }
+  return {};
+}
+
+Result<void> BatchWork::check_there(const DeliveredField& field,
+                                    const SampleWork& sample) const {
+  const Catalogue& catalogue = context_.catalogue;
+  if (!field.is_fetched() ||
+      !catalogue.range(field.column, sample.id).is_missing()) {
+    return {};
+  }
+  return not_found("the sample has no field \"{}\"",
+                   catalogue.fields()[field.column].name);
+}
+
+Result<void> BatchWork::try_row(SampleWork& sample, std::size_t thread,
+                                const std::stop_token& stop) {
+  if (context_.has_checksums) LEAT_TRY_VOID(prove(sample, stop));
+  Scratch& scratch = *context_.scratch[thread];
+  RunNotes counted_when_filled;
+  for (const DeliveredField& field : context_.fields) {
+    LEAT_TRY_VOID(check_there(field, sample));
+    const SampleInput input{sample.bytes_of(field.column), &sample};
+    if (field.source == FieldSource::kProgram) {
+      LEAT_TRY(const TensorSpec spec, field.program->output_for(input.encoded));
+      Buffer out(spec.size_bytes());
+      LEAT_TRY_VOID(field.program->run(input, random_of(sample), scratch,
+                                       out.span(), counted_when_filled));
+    } else if (field.source == FieldSource::kValue) {
+      LEAT_TRY_VOID(field.value_program->run(input, random_of(sample), scratch,
+                                             counted_when_filled));
+    }
   }
   return {};
 }

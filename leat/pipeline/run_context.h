@@ -36,8 +36,8 @@ enum class OnError : std::uint8_t {
 };
 
 /// The shapes and types of fields that only the data determines: the first
-/// sample decides, and every other must agree. For a field whose values are
-/// joined (value_rows.h) only the type is learnt.
+/// sample that its ops do not exclude decides, and every other must agree. For
+/// a field whose values are joined (value_rows.h) only the type is learnt.
 ///
 /// Threads: any.
 class LearnedShapes {

@@ -83,6 +83,7 @@ void SampleWork::begin_again(SampleId next) {
     }
   }
   fetched.clear();
+  forget();
   id = next;
   hash = {};
   pending.store(1, std::memory_order_relaxed);

@@ -15,8 +15,9 @@ import numpy as np
 from leat._batches import _dtypes
 from leat.errors import Error, InvalidArgument
 
-global_generators = threading.Lock()
-"""Held while a function draws from the process's generators: they have one state."""
+global_generators = threading.RLock()
+"""Held while a function draws from the process's generators: they have one state. Such a function may call a
+`leat.ops.Chain` with another."""
 
 
 def takes_rng(function: Callable[..., Any]) -> bool:

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "errors.h"
 #include "functions.h"
-#include "text.h"
 
 namespace py = pybind11;
 
@@ -61,8 +61,8 @@ std::shared_ptr<const Derivation> derivation_of(const py::object& function) {
 }
 
 Error error_of(const py::error_already_set& raised) {
-  const auto name = py::str(raised.type().attr("__name__")).cast<std::string>();
-  const std::string text = message_of_str(py::str(raised.value()));
+  const std::string name = printable(raised.type().attr("__name__"));
+  const std::string text = printable(raised.value());
   for (const ErrorCode code :
        {ErrorCode::kInvalidArgument, ErrorCode::kNotFound,
         ErrorCode::kPermissionDenied, ErrorCode::kUnavailable,

@@ -34,4 +34,20 @@ void raise_python(const Error& error) {
   throw pybind11::error_already_set();
 }
 
+std::string printable(pybind11::handle object) {
+  const auto steal = [](PyObject* made) {
+    return pybind11::reinterpret_steal<pybind11::object>(made);
+  };
+  const pybind11::object text = steal(PyObject_Str(object.ptr()));
+  const pybind11::object bytes = steal(
+      text ? PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace")
+           : nullptr);
+  if (!bytes) {
+    PyErr_Clear();
+    return "(it cannot be printed)";
+  }
+  return {PyBytes_AS_STRING(bytes.ptr()),
+          static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
+}
+
 }  // namespace leat

@@ -2,6 +2,7 @@
 #pragma once
 #include <pybind11/pybind11.h>
 
+#include <string>
 #include <utility>
 
 #include "leat/base/result.h"
@@ -14,6 +15,11 @@ void translate_exceptions();
 
 /// Raises the class of leat.errors that has the name of the code.
 [[noreturn]] void raise_python(const Error& error);
+
+/// The text of an object, such as of an exception, for a message; lone
+/// surrogates, which no message can hold, are escaped. Raises nothing. The GIL
+/// is held.
+std::string printable(pybind11::handle object);
 
 /// The value, or raise_python().
 template <class T>

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "arrays.h"
@@ -46,8 +48,24 @@ py::object as_python(const FunctionInput& input) {
   return py::module_::import("leat._batches._dtypes").attr("to_numpy")(array);
 }
 
+/// A str of bytes that are no UTF-8, as str_of_name() gives it, is those bytes.
+/// Errors: kInvalidArgument: another lone surrogate
+Result<Value> text_value_of(const py::object& made) {
+  try {
+    return Value(name_of_str(made));
+  } catch (const py::error_already_set& raised) {
+    if (!raised.matches(PyExc_UnicodeEncodeError)) throw;
+    const std::string at = printable(raised.value().attr("start"));
+    return Error(ErrorCode::kInvalidArgument,
+                 "a function gave a str whose character " + at +
+                     " is half of one, a lone surrogate, and no text: leave it "
+                     "out, as text.encode(\"utf-8\", \"ignore\").decode() "
+                     "does");
+  }
+}
+
 Result<Value> value_of(const py::object& made) {
-  if (py::isinstance<py::str>(made)) return Value(name_of_str(made));
+  if (py::isinstance<py::str>(made)) return text_value_of(made);
   const py::array array = py::module_::import("leat._functions")
                               .attr("as_array")(made)
                               .cast<py::array>();
@@ -118,26 +136,37 @@ class PythonFunction final : public UserFunction {
     waited_.fetch_add((SteadyClock().now() - asked).count(),
                       std::memory_order_relaxed);
     try {
-      return work();
-    } catch (py::error_already_set& raised) {
-      if (raised.trace()) {
-        PyException_SetTraceback(raised.value().ptr(), raised.trace().ptr());
+      try {
+        return work();
+      } catch (const py::error_already_set& raised) {
+        return error_raised(raised);
       }
-      // It speaks of the sample, not of itself.
-      for (const ErrorCode code : {ErrorCode::kSkipped, ErrorCode::kCorrupt}) {
-        const std::string own(to_string(code));
-        if (raised.matches(
-                py::module_::import("leat.errors").attr(own.c_str()))) {
-          return Error(code, message_of_str(py::str(raised.value())))
-              .because_of(held(raised.value()));
-        }
-      }
-      const std::string name =
-          py::str(raised.type().attr("__name__")).cast<std::string>();
+    } catch (const std::exception& other) {
+      // None leaves the engine's thread: it would end the process.
       return Error(ErrorCode::kInvalidArgument,
-                   "a function of yours raised " + name)
-          .because_of(held(raised.value()));
+                   std::string("the result of a function of yours cannot be "
+                               "taken: ") +
+                       other.what());
     }
+  }
+
+  static Error error_raised(const py::error_already_set& raised) {
+    if (raised.trace()) {
+      PyException_SetTraceback(raised.value().ptr(), raised.trace().ptr());
+    }
+    // It speaks of the sample, not of itself.
+    for (const ErrorCode code : {ErrorCode::kSkipped, ErrorCode::kCorrupt}) {
+      const std::string own(to_string(code));
+      if (raised.matches(
+              py::module_::import("leat.errors").attr(own.c_str()))) {
+        return Error(code, printable(raised.value()))
+            .because_of(held(raised.value()));
+      }
+    }
+    return Error(ErrorCode::kInvalidArgument,
+                 "a function of yours raised " +
+                     printable(raised.type().attr("__name__")))
+        .because_of(held(raised.value()));
   }
 
   std::shared_ptr<py::object> function_;

@@ -77,7 +77,8 @@ Result<std::shared_ptr<const PixelsProgram>> compile_behind_decoder(
                                 PixelLayout::kHwc, "a Chain got");
 }
 
-/// An array in C order. Errors: kInvalidArgument: it is in another order
+/// An array in C order. Errors: kInvalidArgument: it is in another order, or
+/// its numbers are
 Result<TensorSpec> spec_of(const py::buffer_info& info) {
   TensorSpec spec;
   py::ssize_t step = info.itemsize;
@@ -90,7 +91,15 @@ Result<TensorSpec> spec_of(const py::buffer_info& info) {
     }
     step *= info.shape[at];
   }
-  const auto name = py::dtype(info).attr("name").cast<std::string>();
+  const py::dtype type(info);
+  if (!type.attr("isnative").cast<bool>()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "the bytes of each pixel stand in another order than this "
+                 "machine's: give a Chain pixels.astype(\"" +
+                     printable(type.attr("newbyteorder")("=").attr("str")) +
+                     "\")");
+  }
+  const auto name = type.attr("name").cast<std::string>();
   const std::optional<DType> dtype = dtype_named(name);
   if (!dtype) {
     return Error(ErrorCode::kInvalidArgument,

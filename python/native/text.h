@@ -56,12 +56,4 @@ inline std::vector<std::string> names_of_strs(pybind11::handle names) {
   return made;
 }
 
-/// The words of an exception, whatever characters they have.
-inline std::string message_of_str(const pybind11::str& text) {
-  const auto bytes = pybind11::reinterpret_steal<pybind11::bytes>(
-      PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
-  if (!bytes) throw pybind11::error_already_set();
-  return bytes;
-}
-
 }  // namespace leat

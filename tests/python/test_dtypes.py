@@ -338,6 +338,15 @@ def test_sixteen_bits_of_colour_never_become_eight_or_grey():
         DecodeImage(mode="RGB;16", depth=8)
 
 
+def test_pixels_in_another_byte_order_are_refused():
+    chain, pixels = Chain([DecodeImage(mode="I;16", layout="HWC")]), deep()[..., None].copy()
+    np.testing.assert_array_equal(chain(pixels), pixels)
+    with pytest.raises(errors.InvalidArgument, match=r'pixels\.astype\("<u2"\)'):
+        chain(pixels.astype(">u2"))
+    with pytest.raises(errors.InvalidArgument, match=r'pixels\.astype\("<u2"\)'):
+        chain.drawn(pixels.astype(">u2"))
+
+
 def test_sixteen_bits_never_become_eight_unless_that_was_said():
     data = encoded(deep())
     for mode in ("RGB", "L"):

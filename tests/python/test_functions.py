@@ -230,6 +230,37 @@ def test_what_a_function_gives_must_be_numbers(pictures):
     assert "ragged=True" in str(raised.value)
 
 
+HALVES = """
+import os, sys, leat
+from leat.ops import Python
+
+def half(data):
+    text = os.fsdecode(b"caf\\xe9")
+    {ending}
+
+try:
+    loader = leat.Loader(sys.argv[1], batch_size=4, shuffle=False, ops=[Python(half, workers="threads")])
+    next(iter(loader))
+except leat.{error} as raised:
+    print(ascii(str(raised)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("ending", "error", "says"),
+    [
+        (r"return 'so \ud83d'", "InvalidArgument", ["00000.png", "whose character 3 is half of one, a lone surrogate"]),
+        ("raise leat.Corrupt(text)", "Corrupt", [r"caf\udce9"]),
+        ("raise leat.Skipped(text)", "Skipped", [r"caf\udce9"]),
+    ],
+)
+def test_a_text_with_a_lone_surrogate_is_an_error_and_does_not_end_the_process(pictures, ending, error, says):
+    done = run_python(HALVES.format(ending=ending, error=error), pictures)
+
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert all(part in done.stdout for part in says), done.stdout
+
+
 def test_options_that_cannot_be_are_refused(pictures):
     with pytest.raises(leat.InvalidArgument, match="cannot be called"):
         Python(3)
@@ -304,6 +335,22 @@ def test_a_chain_calls_functions_too():
     one, same, other = (chain(data, 0, 0, sample) for sample in (1, 1, 2))
     assert np.array_equal(one, same)
     assert {int((image - pixels(1)).max()) for image in (one, other)} <= {0, 1}
+
+
+def test_a_function_that_draws_may_call_a_chain_with_another():
+    inner = Chain([Python(lambda data: random.random(), global_rng=True)])
+    outer = Chain([Python(lambda data: [random.random(), float(inner(b"x")), random.random()], global_rng=True)])
+    made = []
+
+    thread = threading.Thread(target=lambda: made.append(outer(b"x", 5).tolist()), daemon=True)
+    thread.start()
+    thread.join(timeout=10)
+
+    assert not thread.is_alive()
+    # The outer one draws on as if the inner one drew nothing.
+    without = Chain([Python(lambda data: [random.random(), random.random()], global_rng=True)])
+    assert [made[0][0], made[0][2]] == without(b"x", 5).tolist()
+    assert made[0][1] == float(inner(b"x"))
 
 
 def test_functions_run_at_once_where_they_let_go_of_the_gil(pictures):

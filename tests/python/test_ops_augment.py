@@ -17,9 +17,12 @@ from leat.ops import (
     Chain,
     ColorJitter,
     DecodeImage,
+    FiveCrop,
+    Grayscale,
     Normalize,
     Pad,
     RandomCrop,
+    RandomGrayscale,
     RandomHorizontalFlip,
     RandomResizedCrop,
     Resize,
@@ -366,3 +369,38 @@ def test_amounts_of_random_ops_are_those_of_any_thread(tmp_path):
                 pass
             hashes.add(loader.stats()[0]["content_hash"])
     assert len(hashes) == 1
+
+
+# --- Grayscale ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("before", [[], [Grayscale(1)], [Resize((9, 14))]])
+def test_three_equal_planes_of_one(before):
+    image = picture(31, 22, "L")
+    data = encoded(image, "PNG")
+    plane = hwc(*before, mode="L")(data)
+    three = np.repeat(plane, 3, axis=2)
+
+    np.testing.assert_array_equal(hwc(*before, Grayscale(3), mode="L")(data), three)
+    # Ops behind it work on three channels.
+    mirrored = Chain([DecodeImage(mode="L"), *before, Grayscale(3), RandomHorizontalFlip(1)])(data)
+    np.testing.assert_array_equal(mirrored, three[:, ::-1].transpose(2, 0, 1))
+    bordered = hwc(*before, Grayscale(3), Pad(1, fill=(1, 2, 3)), mode="L")(data)
+    assert bordered[0, 0].tolist() == [1, 2, 3]
+    np.testing.assert_array_equal(bordered[1:-1, 1:-1], three)
+    floats = hwc(*before, Grayscale(3), Normalize((0.1, 0.2, 0.3), 0.5), mode="L")(data)
+    np.testing.assert_allclose(floats, (three.astype(np.float32) / 255 - (0.1, 0.2, 0.3)) / 0.5, atol=1e-6)
+
+
+def test_three_equal_planes_of_colours_that_were_one():
+    image = picture(31, 22)
+    data = encoded(image, "PNG")
+    three = np.repeat(np.asarray(image.convert("L"))[..., None], 3, axis=2)
+    np.testing.assert_array_equal(hwc(Grayscale(1), Grayscale(3))(data), three)
+    crops = Chain([DecodeImage(mode="L"), Grayscale(3), FiveCrop((8, 8))])(encoded(image.convert("L"), "PNG"))
+    np.testing.assert_array_equal(crops[0], three[:8, :8].transpose(2, 0, 1))
+    # As many channels as there are.
+    assert Chain([DecodeImage(mode="L"), RandomGrayscale(1)])(encoded(image.convert("L"), "PNG")).shape == (1, 22, 31)
+    # Pixels that are there already.
+    grey = np.asarray(image.convert("L"))[..., None].copy()
+    np.testing.assert_array_equal(hwc(Grayscale(3), mode="L")(grey), three)

@@ -56,17 +56,25 @@ def test_numbers_that_do_not_fit_their_type():
         Chain([ParseInt(dtype="uint8")])(b"256")
     with pytest.raises(errors.InvalidArgument, match="-1 is no uint64"):
         Chain([ParseInt(dtype="uint64")])(b"-1")
+    with pytest.raises(errors.Corrupt, match="is beyond uint64"):
+        Chain([ParseInt(dtype="uint64")])(b"18446744073709551616")
+    for number in (0, 2**63 - 1, 2**63, 2**64 - 1):
+        assert int(Chain([ParseInt(dtype="uint64")])(b"%d" % number)) == number
     with pytest.raises(errors.InvalidArgument, match="2.5 is no int32"):
         Chain([ParseJson(dtype="int32")])(b"2.5")
     assert Chain([ParseJson(dtype="int32")])(b"2.0") == 2
     with pytest.raises(errors.InvalidArgument, match="is no int64"):
         Chain([ParseJson(dtype="int64")])(b"9.3e18")
+    for op in (ParseFloat(dtype="float32"), ParseJson(dtype="float32")):
+        with pytest.raises(errors.InvalidArgument, match=r"1e\+300 is no float32"):
+            Chain([op])(b"1e300")
+    assert Chain([ParseFloat(dtype="float32")])(b"-inf") == -np.inf
 
 
 def test_real_numbers_are_pythons():
-    for text in (b"0.1", b"-1.5e3\n", b"7", b"inf", b"1e-300", b"3.4028235e38"):
+    for text in (b"0.1", b"-1.5e3\n", b"7", b"inf", b"1e-300", b"3.4028235e38", b"1e-400", b"-1e-400"):
         got = Chain([ParseFloat()])(text)
-        assert got.dtype == np.float64 and got == float(text)
+        assert got.dtype == np.float64 and got == float(text) and np.signbit(got) == np.signbit(float(text))
         with np.errstate(over="ignore"):
             assert Chain([ParseFloat(dtype="float32")])(text) == np.float32(float(text))
     assert np.isnan(Chain([ParseFloat()])(b"nan"))
@@ -402,6 +410,17 @@ def test_empty_lists_take_the_type_of_the_others(tmp_path):
     batches = first(folder, [ParseJson(ragged=True)])
     assert [b.values.dtype for b in batches][0] == np.float64
     assert [b.tolist() for b in batches] == [[[], [1.5], [], [2.5]], [[], [], [], []]]
+
+
+def test_an_empty_npy_with_sides_that_no_array_has_is_a_bad_sample(tmp_path):
+    empty = npy(np.zeros((10, 0)))
+    hostile = empty.replace(b"(10, 0), }" + b" " * 17, b"(4611686018427387904, 0), }")
+    assert len(hostile) == len(empty) and hostile != empty
+    folder = objects(tmp_path, [hostile, empty, empty, empty])
+    with pytest.raises(leat.Corrupt, match="000.bin.*no items.*4611686018427387904"):
+        first(folder, [LoadNpy()])
+    (batch,) = first(folder, [LoadNpy()], on_error="substitute")
+    assert batch.shape == (4, 10, 0)
 
 
 def test_bad_samples_are_substituted(tmp_path):

@@ -507,13 +507,22 @@ def test_a_loader_delivers_what_the_chain_makes(tmp_path):
         np.testing.assert_array_equal(batch[i], chain(data, seed=3, sample=i))
 
 
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
+def test_a_shear_out_of_all_measure_is_fill(interpolation):
+    data = encoded(picture(40, 30), "PNG")
+    steep = 90 - 1e-13
+    made = hwc(RandomAffine(0, shear=(steep, steep), fill=7, interpolation=interpolation))(data)
+    assert (made == 7).all()
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: RandomRotation(-3), "low <= high"),
         (lambda: RandomRotation(3, "lanczos"), "must be one of nearest, bilinear, bicubic"),
         (lambda: RandomAffine(3, (0, 2)), "from 0 to 1"),
-        (lambda: RandomAffine(3, scale=(0, 2)), "0 < low"),
+        (lambda: RandomAffine(3, scale=(0, 2)), "1e-6 <= low"),
+        (lambda: RandomAffine(10, scale=(1e-16, 1e-16)), "1e-6 <= low"),
         (lambda: hwc(RandomAffine(3, shear=90)), "between -90 and 90"),
         (lambda: GaussianBlur(4), "must be odd"),
         (lambda: GaussianBlur(3, 0), "above 0"),

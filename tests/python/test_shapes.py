@@ -90,6 +90,18 @@ def test_ragged_pictures_have_their_own_shapes(uneven):
     assert step == N / 4 - 1
 
 
+def test_a_ragged_of_a_torch_type_that_numpy_has_not_pads():
+    torch = pytest.importorskip("torch")
+    values = torch.arange(12).to(torch.bfloat16)
+    rows = leat.Ragged(values, torch.tensor([0, 2, 2, 6])).pad(value=-1)
+    assert rows.dtype == torch.bfloat16
+    assert rows.tolist() == [[0, 1, -1, -1], [-1] * 4, [2, 3, 4, 5]]
+    of_pairs = leat.Ragged(values.reshape(6, 2), torch.tensor([1, 2, 4])).pad(3)
+    assert of_pairs.tolist() == [[[2, 3], [0, 0], [0, 0]], [[4, 5], [6, 7], [0, 0]]]
+    tokens = leat.Ragged(values.to(torch.uint16), torch.tensor([0, 1, 3])).pad()
+    assert tokens.dtype == torch.uint16 and tokens.tolist() == [[0, 0], [1, 2]]
+
+
 def test_ragged_in_torch(uneven):
     torch = pytest.importorskip("torch")
     (batch, *_) = load(uneven, ops=[DecodeImage(ragged=True), Cast("float16")], output="torch")
@@ -128,6 +140,11 @@ def test_a_ragged_pads():
     assert ragged.pad((1, 4, 4)).shape == (2, 1, 4, 4)
     hwc = leat.Ragged(np.arange(18), np.array([0, 12, 18]), np.array([[2, 2, 3], [1, 2, 3]]))
     assert hwc.pad((9, 9)).shape == (2, 9, 9, 3)
+    # One row high: (H, W, C) or (C, H, W).
+    flat = leat.Ragged(np.arange(51), np.array([0, 15, 51]), np.array([[1, 5, 3], [1, 12, 3]]))
+    with pytest.raises(errors.InvalidArgument, match=r"\(C, H, W\) or \(H, W, C\); give.* \(1, 16, 20\) or \(16, 20, 3\)"):
+        flat.pad((16, 20))
+    assert flat.pad((16, 20, 3)).shape == (2, 16, 20, 3)
     with pytest.raises(errors.InvalidArgument, match=r"sample 1 of the batch is \(1, 4, 1\); give"):
         ragged.pad((3, 3))
     with pytest.raises(errors.InvalidArgument, match="3 dimensions"):

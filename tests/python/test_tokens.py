@@ -182,6 +182,24 @@ def test_documents_come_under_names_of_ones_own(corpus):
     assert batch["seq_idx"][0].tolist() == [0] * 6 + [1] * 4
 
 
+@pytest.mark.parametrize("fields", [
+    ("document_ids", "tokens"), ("document_ids",), ("position_ids", "tokens"), ("tokens", "position_ids", "document_ids"),
+])  # fmt: skip
+@pytest.mark.parametrize("ids", [False, True])
+def test_fields_that_an_op_adds_come_where_they_are_asked_for(corpus, fields, ids):
+    dataset = leat.Dataset.tokens(corpus, dtype="uint16", seq_len=10)
+    options = {"batch_size": 4, "train": False, "ops": [leat.ops.Documents(eos=5)], "output": "numpy"}
+    whole = next(iter(leat.Loader(dataset, batch="dict", **options)))
+
+    batch = next(iter(leat.Loader(dataset, fields=fields, ids=ids, **options)))
+    named = next(iter(leat.Loader(dataset, fields={f"my_{name}": name for name in fields}, **options)))
+
+    assert isinstance(batch, tuple) and len(batch) == len(fields) + 2 * ids
+    for values, name in zip(batch, fields):
+        np.testing.assert_array_equal(values, whole[name])
+    assert list(dict(named)) == [f"my_{name}" for name in fields]
+
+
 def test_windows_cut_at_documents(texts):
     dataset = leat.Dataset.tokens(texts, dtype="uint16", seq_len=4, eos=EOS)
 

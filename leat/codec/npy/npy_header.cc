@@ -207,6 +207,24 @@ Result<void> read_descr(std::string_view descr, NpyHeader& header) {
   return {};
 }
 
+/// The other sides of an array without items are those of an array that there
+/// may be, so that NumPy takes them, and those of a batch of such.
+Result<void> check_empty(const NpyHeader& header) {
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
+  std::uint64_t bytes = header.item_bytes;
+  for (const std::int64_t count : header.shape) {
+    const auto factor =
+        std::max<std::uint64_t>(static_cast<std::uint64_t>(count), 1);
+    if (bytes > kMostBytes / factor) {
+      return damaged(
+          fmt::format("it has no items, and a side of {}, which no array has",
+                      std::ranges::max(header.shape)));
+    }
+    bytes *= factor;
+  }
+  return {};
+}
+
 /// Only the items follow. The test is written so that no
 /// product can wrap around.
 Result<void> check_size(const NpyHeader& header, std::uint64_t file_bytes) {
@@ -223,7 +241,10 @@ Result<void> check_size(const NpyHeader& header, std::uint64_t file_bytes) {
     }
     bytes *= factor;
   }
-  if (is_empty) bytes = 0;
+  if (is_empty) {
+    LEAT_TRY_VOID(check_empty(header));
+    bytes = 0;
+  }
   if (bytes > present) return damaged("cut short: an item is not whole");
   if (bytes < present) {
     return damaged(fmt::format("{} bytes follow the array; a file holds one",

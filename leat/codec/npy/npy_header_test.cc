@@ -80,8 +80,7 @@ TEST(NpyHeaderTest, ReadsShapesAsPythonWritesThem) {
   EXPECT_THAT(shape("( 2 , 3 , )", 6), ElementsAre(2, 3));
   EXPECT_THAT(shape("(2L, 3L)", 6), ElementsAre(2, 3));
   EXPECT_THAT(shape("(0, 5)", 0), ElementsAre(0, 5));
-  EXPECT_THAT(shape("(9223372036854775807, 0)", 0),
-              ElementsAre(std::numeric_limits<std::int64_t>::max(), 0));
+  EXPECT_THAT(shape("(1000000, 0, 1000)", 0), ElementsAre(1'000'000, 0, 1000));
 }
 
 TEST(NpyHeaderTest, TakesKeysInAnyOrderAndEitherQuotes) {
@@ -136,6 +135,12 @@ TEST(NpyHeaderTest, RefusesHostileHeaders) {
         "(2, 9223372036854775807)", "(1, 1, 100)"}) {
     EXPECT_THAT(corrupt(npy_file(dict_of("<f8", shape), 24)),
                 HasSubstr("cut short"));
+  }
+  for (const char* shape :
+       {"(4611686018427387904, 0)", "(0, 9223372036854775807)",
+        "(4294967296, 0, 4294967296)"}) {
+    EXPECT_THAT(corrupt(npy_file(dict_of("<f8", shape), 0)),
+                HasSubstr("which no array has"));
   }
   for (const char* shape : {"(-1,)", "(3)", "(3", "3", "[3]", "(3,,)", "(,)",
                             "(1.0,)", "(99999999999999999999,)", "(0x3,)"}) {

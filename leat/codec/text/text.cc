@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <type_traits>
 
 #include "leat/base/buffer.h"
 #include "leat/base/errors.h"
@@ -28,6 +30,26 @@ std::string_view number_in(std::span<const std::byte> bytes) {
   return text;
 }
 
+/// Whether a decimal number that is out of the range of doubles is so by being
+/// too small: all of it is behind the point.
+bool is_next_to_zero(std::string_view text) {
+  const std::size_t e = text.find_first_of("eE");
+  const std::string_view digits = text.substr(0, e);
+  const std::size_t first = digits.find_first_of("123456789");
+  if (first == std::string_view::npos) return true;
+  const std::size_t point = std::min(digits.find('.'), digits.size());
+  auto power =
+      static_cast<std::int64_t>(point) - static_cast<std::int64_t>(first);
+  if (e == std::string_view::npos) return power < 0;
+  std::string_view exponent = text.substr(e + 1);
+  if (exponent.starts_with('+')) exponent.remove_prefix(1);
+  std::int32_t shift = 0;
+  const auto [at, failed] = std::from_chars(
+      exponent.data(), exponent.data() + exponent.size(), shift);
+  if (failed != std::errc()) return exponent.starts_with('-');
+  return power + shift < 0;
+}
+
 template <class T>
 Result<T> parse_number(std::span<const std::byte> bytes, std::string_view what,
                        std::string_view range) {
@@ -41,6 +63,9 @@ Result<T> parse_number(std::span<const std::byte> bytes, std::string_view what,
     return corrupt("{} is no {}", quoted(bytes), what);
   }
   if (failed == std::errc::result_out_of_range) {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (is_next_to_zero(text)) return text.front() == '-' ? -T{0} : T{0};
+    }
     return corrupt("{} is beyond {}", quoted(bytes), range);
   }
   return value;
@@ -85,6 +110,10 @@ std::size_t utf8_length(std::string_view text) {
 
 Result<std::int64_t> parse_whole_number(std::span<const std::byte> bytes) {
   return parse_number<std::int64_t>(bytes, "whole number", "int64");
+}
+
+Result<std::uint64_t> parse_unsigned_number(std::span<const std::byte> bytes) {
+  return parse_number<std::uint64_t>(bytes, "whole number from 0", "uint64");
 }
 
 Result<double> parse_real_number(std::span<const std::byte> bytes) {

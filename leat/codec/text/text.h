@@ -18,8 +18,12 @@ namespace leat {
 ///   kCorrupt  anything else, or a number beyond int64
 Result<std::int64_t> parse_whole_number(std::span<const std::byte> bytes);
 
+/// The same from 0 on. Errors: kCorrupt: anything else, or beyond uint64
+Result<std::uint64_t> parse_unsigned_number(std::span<const std::byte> bytes);
+
 /// A number as C and Python write it, "-1.5e3", "inf" and "nan" included;
-/// spaces and line ends around it are passed over. The nearest double.
+/// spaces and line ends around it are passed over. The nearest double: 0 if all
+/// others are farther.
 ///
 /// Errors:
 ///   kCorrupt  anything else, or a number beyond double

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <string>
+#include <utility>
 
 #include "leat/base/buffer.h"
 
@@ -49,6 +52,43 @@ TEST(RealNumberTest, ReadsWhatPythonPrints) {
   EXPECT_EQ(*parse_real_number(as_bytes("-inf")),
             -std::numeric_limits<double>::infinity());
   EXPECT_TRUE(std::isnan(*parse_real_number(as_bytes("nan"))));
+}
+
+TEST(UnsignedNumberTest, ReadsTheUpperHalfOfItsRange) {
+  EXPECT_EQ(*parse_unsigned_number(as_bytes("9223372036854775808")),
+            std::uint64_t{1} << 63);
+  EXPECT_EQ(*parse_unsigned_number(as_bytes(" +18446744073709551615\n")),
+            std::numeric_limits<std::uint64_t>::max());
+  for (const auto& [text, why] :
+       {std::pair{"18446744073709551616", "beyond uint64"},
+        std::pair{"-1", "is no whole number from 0"},
+        std::pair{"cat", "is no whole number"}}) {
+    const auto parsed = parse_unsigned_number(as_bytes(text));
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_EQ(parsed.error().code(), ErrorCode::kCorrupt);
+    EXPECT_THAT(parsed.error().message(), HasSubstr(why));
+  }
+}
+
+TEST(RealNumberTest, IsZeroNextToZero) {
+  const std::string zeros(400, '0');
+  for (const std::string& text :
+       {std::string("1e-400"), std::string("123456.7E-9999999999999"),
+        "0." + zeros + "1", "0." + zeros + "1e+20", "1" + zeros + "e-900"}) {
+    const auto parsed = parse_real_number(as_bytes(text));
+    ASSERT_TRUE(parsed) << text;
+    EXPECT_EQ(*parsed, 0.0) << text;
+    EXPECT_FALSE(std::signbit(*parsed)) << text;
+    EXPECT_TRUE(std::signbit(*parse_real_number(as_bytes("-" + text))));
+  }
+  EXPECT_EQ(*parse_real_number(as_bytes("5e-324")), 5e-324);
+  for (const std::string& text :
+       {std::string("1e+400"), std::string("-1e9999999999999"), "1" + zeros,
+        "1" + zeros + "e-50", "0." + zeros + "1e900"}) {
+    const auto parsed = parse_real_number(as_bytes(text));
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_THAT(parsed.error().message(), HasSubstr("beyond float64"));
+  }
 }
 
 TEST(RealNumberTest, RefusesAllElse) {

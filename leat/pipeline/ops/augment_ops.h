@@ -29,7 +29,7 @@ struct RandomColourOp {
 
 /// Grayscale and RandomGrayscale.
 struct GrayscaleOp {
-  std::uint32_t channels = 3;  ///< 1, or as many as the picture has.
+  std::uint32_t channels = 0;  ///< 1 or 3; 0: as many as there are.
   double p = 1;
 };
 

@@ -31,7 +31,7 @@ void blend_from(int from, std::uint8_t* bytes, std::size_t count, float amount);
 /// Inverts the bytes that are as large as the threshold or larger.
 void invert_from(int threshold, std::uint8_t* bytes, std::size_t count);
 
-/// The pixels of a row from right to left, of 1 or 3 bytes each. `into` lies
+/// The pixels of a row from right to left, of 1 to 3 bytes each. `into` lies
 /// elsewhere.
 void mirror_row(const std::uint8_t* from, std::size_t width,
                 std::uint32_t channels, std::uint8_t* into);

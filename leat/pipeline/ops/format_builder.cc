@@ -36,7 +36,9 @@ Result<void> FormatBuilder::apply(const Op& op) {
   }
   if (const auto* grey = std::get_if<GrayscaleOp>(&op.params);
       grey != nullptr && format_.dtype == DType::kUint8 && on_array_.empty()) {
-    format_.channels = std::min(format_.channels, grey->channels);
+    if (grey->channels == 0) return {};
+    format_.channels = grey->channels;
+    format_.pixel_channels = std::max(format_.pixel_channels, grey->channels);
     return {};
   }
   if (const auto* picture = std::get_if<PictureOpParams>(&op.params)) {

@@ -1,5 +1,6 @@
 #include "leat/pipeline/ops/geometry.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -79,6 +80,30 @@ TEST(GeometryTest, ACropOfAMirroredPictureIsTakenFromTheOtherSide) {
   EXPECT_FALSE(twice.is_flipped);
   // 2.5 rounds to 2 from the present left: 3 from the other side.
   EXPECT_EQ(twice.last, (Rect{3, 0, 4, 4}));
+}
+
+TEST(GeometryTest, AResizeThatTakesOneOfTwoGetsAPictureThatIsMirrored) {
+  for (const char* filter : {"nearest", "box"}) {
+    const Geometry mirrored =
+        plan(fmt::format("random_horizontal_flip:1,resize:4/4:interpolation={}",
+                         filter),
+             {8, 8});
+
+    ASSERT_EQ(mirrored.steps.size(), 2u) << filter;
+    EXPECT_EQ(mirrored.steps[0].changes,
+              (std::vector<PictureChange>{{Mirror{true, false}}}));
+    EXPECT_EQ(mirrored.steps[1].kind, GeometryStep::Kind::kResize);
+    EXPECT_FALSE(mirrored.is_flipped);
+  }
+  for (const char* filter : {"bilinear", "hamming", "bicubic", "lanczos"}) {
+    const Geometry later =
+        plan(fmt::format("random_horizontal_flip:1,resize:4/4:interpolation={}",
+                         filter),
+             {8, 8});
+
+    EXPECT_EQ(later.steps.size(), 1u) << filter;
+    EXPECT_TRUE(later.is_flipped);
+  }
 }
 
 TEST(GeometryTest, TooSmallAPictureIsPaddedAsTorchvisionDoes) {

@@ -293,7 +293,9 @@ Result<std::shared_ptr<const SizedProgram>> compile(std::vector<Op> ops,
   decode.layout = PixelLayout::kHwc;
   for (const Op& op : before) {
     const auto* grey = std::get_if<GrayscaleOp>(&op.params);
-    if (grey != nullptr && grey->channels == 1) pixels.mode = PixelMode::kGrey;
+    if (grey != nullptr && grey->channels != 0) {
+      pixels.mode = grey->channels == 1 ? PixelMode::kGrey : PixelMode::kRgb;
+    }
     if (std::holds_alternative<NormalizeOp>(op.params) ||
         std::holds_alternative<CastOp>(op.params)) {
       return invalid("{} (op {}) works on bytes: put it before {}", crops->name,

@@ -71,7 +71,7 @@ class ImageRun {
         plan_(request.geometry),
         scratch_(scratch),
         reader_(*scratch.reader),
-        channels_(bytes_per_pixel(request.decode.mode)),
+        channels_(request.format.pixel_bytes()),
         orientation_(request.decode.exif_orientation == ExifOrientation::kApply
                          ? request.header.orientation
                          : std::uint8_t{1}) {}
@@ -144,9 +144,19 @@ class ImageRun {
   }
 
   Result<void> open(const Rect& wanted, std::uint32_t shrink) {
+    LEAT_TRY_VOID(open_stored(wanted, shrink));
+    if (bytes_per_pixel(request_.decode.mode) == channels_) return {};
+    tripled_.emplace(*source_, wanted.width, scratch_);
+    source_ = &*tripled_;
+    return {};
+  }
+
+  /// With as many channels as it is decoded with.
+  Result<void> open_stored(const Rect& wanted, std::uint32_t shrink) {
+    const std::uint32_t channels = bytes_per_pixel(request_.decode.mode);
     if (request_.are_pixels) {
-      pixels_.emplace(request_.encoded, request_.header.width, wanted,
-                      channels_, scratch_);
+      pixels_.emplace(request_.encoded, request_.header.width, wanted, channels,
+                      scratch_);
       source_ = &*pixels_;
       return {};
     }
@@ -154,7 +164,7 @@ class ImageRun {
     LEAT_TRY(const Rect decoded,
              reader_.start(request_.encoded, request_.header,
                            {request_.decode.mode, shrink, wanted}));
-    decoded_.emplace(reader_, scratch_, decoded, wanted.x, channels_);
+    decoded_.emplace(reader_, scratch_, decoded, wanted.x, channels);
     source_ = &*decoded_;
     return {};
   }
@@ -361,14 +371,15 @@ class ImageRun {
   const Geometry& plan_;
   Scratch& scratch_;
   ImageReader& reader_;
-  const std::uint32_t channels_;  // Bytes of a pixel.
+  const std::uint32_t channels_;  // Bytes of a pixel that ops work on.
   const Orientation orientation_;
   PixelSize stored_;            // The size that the decoder delivers.
   std::size_t next_image_ = 0;  // The next of the two images in the scratch.
   std::optional<DecodedRows> decoded_;
   std::optional<PixelRows> pixels_;
+  std::optional<TripledRows> tripled_;  // Around one of those two.
   std::optional<ViewRows> view_;
-  RowSource* source_ = nullptr;  // One of the three.
+  RowSource* source_ = nullptr;  // One of the four.
 };
 
 }  // namespace

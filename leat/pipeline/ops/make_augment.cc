@@ -8,6 +8,7 @@ namespace leat {
 namespace {
 
 constexpr double kMostStrength = 1000;
+constexpr double kLeastScale = 1e-6;
 constexpr std::uint32_t kMostKernel = 1023;
 constexpr std::uint64_t kMostBins = 10'000;
 constexpr std::uint64_t kMostChanges = 64;
@@ -64,7 +65,7 @@ OpParams grayscale(ParamReader& params) {
 }
 
 OpParams random_grayscale(ParamReader& params) {
-  return GrayscaleOp{3, probability(params)};
+  return GrayscaleOp{0, probability(params)};
 }
 
 OpParams gaussian_blur(ParamReader& params) {
@@ -141,8 +142,8 @@ OpParams random_affine(ParamReader& params) {
   for (const double most : op.translate) {
     if (most < 0 || most > 1) params.fail("needs a translate of 0 to 1");
   }
-  if (!(op.scale[0] > 0 && op.scale[0] <= op.scale[1])) {
-    params.fail("needs a scale above 0, low <= high");
+  if (!(op.scale[0] >= kLeastScale && op.scale[0] <= op.scale[1])) {
+    params.fail("needs a scale of 1e-6 or more, low <= high");
   }
   for (std::size_t i = 0; i < op.shear.size(); i += 2) {
     if (!(op.shear[i] > -90 && op.shear[i] <= op.shear[i + 1] &&

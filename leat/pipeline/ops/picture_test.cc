@@ -87,7 +87,7 @@ TEST(WarpTest, AMoveFillsWhatComesFromOutside) {
 
 TEST(WarpTest, PlacesFarAwayAreFill) {
   for (const Interpolation interpolation : kBoth) {
-    for (const double far : {-1e12, -1e5, 1e5, 1e12}) {
+    for (const double far : {-1e300, -1e12, -1e5, 1e5, 1e12, 1e300}) {
       Grey grey(4, 3);
       Scratch scratch;
       const std::vector<PictureChange> changes = {
@@ -96,6 +96,17 @@ TEST(WarpTest, PlacesFarAwayAreFill) {
                 std::vector<int>(12, 99));
     }
   }
+}
+
+TEST(WarpTest, StepsBeyondFixedPointFindTheirPlaces) {
+  Grey grey(3, 3);
+  Scratch scratch;
+  // All but the middle is far outside.
+  const AffineMatrix matrix = {0x1p50, 1, -0x1.8p50, 1, 0x1p50, -0x1.8p50};
+  const std::vector<PictureChange> changes = {
+      {warp_of(matrix, 3, 3, Interpolation::kNearest)}};
+  EXPECT_EQ(pixels_of(change_picture(grey.view(), changes, scratch)),
+            (std::vector<int>{99, 99, 99, 99, 5, 99, 99, 99, 99}));
 }
 
 TEST(WarpTest, ExpandedPicturesHoldAllCorners) {

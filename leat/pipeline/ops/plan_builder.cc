@@ -14,9 +14,18 @@ std::uint32_t half_of_excess(std::uint32_t wanted, std::uint32_t present,
   return wanted > present ? (wanted - present + round_up) / 2 : 0;
 }
 
+/// Whether a pixel in the middle between two goes to one of them, so that a
+/// mirrored picture becomes another than the mirrored result. The other filters
+/// give both the same weight, or the one at their edge none.
+bool takes_one_of_two(Interpolation interpolation) {
+  return interpolation == Interpolation::kNearest ||
+         interpolation == Interpolation::kBox;
+}
+
 }  // namespace
 
 void PlanBuilder::add_resize(PixelSize to, Interpolation interpolation) {
+  if (takes_one_of_two(interpolation)) turn_back();
   GeometryStep step;
   step.kind = GeometryStep::Kind::kResize;
   step.from = plan_.last;

@@ -28,7 +28,8 @@ class PlanBuilder {
   void warp(const AffineMatrix& matrix, PixelSize to, const WarpStyle& style);
   /// Changes that keep the size; some may warp.
   void add_all(std::vector<PictureChange> changes);
-  /// A warp differs on a mirrored picture, so this really mirrors it.
+  /// A warp differs on a mirrored picture, and so do some resizes: this really
+  /// mirrors it.
   void turn_back();
   /// Continues with the picture of the step before, if that is whole.
   void change(PictureChange one, PixelSize to);

@@ -141,6 +141,8 @@ TEST(CompileOpsTest, SaysWhatToWriteInstead) {
               HasSubstr("from 0 to 1"));
   EXPECT_THAT(error_of("decode_image,random_resized_crop:8:scale=0.5"),
               HasSubstr("two numbers"));
+  EXPECT_THAT(error_of("decode_image,random_affine:10:scale=1e-16/1"),
+              HasSubstr("1e-6 or more"));
   EXPECT_THAT(error_of("decode_image,cast:int8"), HasSubstr("uint8, float32"));
   EXPECT_THAT(error_of("decode_image,resize:8:9"), HasSubstr("needs the name"));
 }

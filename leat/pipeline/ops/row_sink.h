@@ -64,8 +64,10 @@ struct PixelFormat {
   PixelLayout layout = PixelLayout::kChw;
   /// Channels of the array: all of the pixel's, or 1
   std::uint32_t channels = 3;
-  std::uint32_t pixel_channels = 3;  ///< if the picture's three are equal.
-  bool is_16_bits = false;           ///< Each channel of the pixel.
+  /// if the picture's three are equal. The pixel is the one that ops work on:
+  /// 3 channels, too, if it is decoded with 1.
+  std::uint32_t pixel_channels = 3;
+  bool is_16_bits = false;  ///< Each channel of the pixel.
   std::array<double, 3> exact_scale = {1, 1, 1};  ///< For 16 bits as float64.
   std::array<double, 3> exact_bias = {0, 0, 0};
   /// For float32, and for all floats if the pixel has 16 bits: value * scale +

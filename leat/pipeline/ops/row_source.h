@@ -100,6 +100,36 @@ class PixelRows final : public RowSource {
   std::uint8_t* const copy_;
 };
 
+/// Rows of bytes as rows of three equal channels.
+class TripledRows final : public RowSource {
+ public:
+  TripledRows(RowSource& grey, std::uint32_t width, Scratch& scratch)
+      : grey_(grey),
+        width_(width),
+        stride_(std::size_t{width} * 3 + kRowSlackBytes),
+        block_(scratch.tripled.at_least(stride_ * kTripledAtOnce)) {}
+
+  Result<Rows> next(std::uint32_t most) override {
+    LEAT_TRY(const Rows rows, grey_.next(std::min(most, kTripledAtOnce)));
+    for (std::uint32_t y = 0; y < rows.count; ++y) {
+      const std::uint8_t* from = rows.data + y * rows.stride_bytes;
+      std::uint8_t* into = block_ + y * stride_;
+      for (std::uint32_t x = 0; x < width_; ++x, into += 3) {
+        std::memset(into, from[x], 3);
+      }
+    }
+    return Rows{block_, stride_, rows.count};
+  }
+
+ private:
+  static constexpr std::uint32_t kTripledAtOnce = 16;
+
+  RowSource& grey_;
+  const std::uint32_t width_;
+  const std::size_t stride_;
+  std::uint8_t* const block_;
+};
+
 /// Rows of a picture in memory.
 class ViewRows final : public RowSource {
  public:

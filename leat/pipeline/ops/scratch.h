@@ -47,6 +47,7 @@ class Scratch {
   AxisWeights across;
   AxisWeights down;
   ReusedBytes block;    ///< A few rows as decoded.
+  ReusedBytes tripled;  ///< The same, with three equal channels.
   ReusedBytes narrow;   ///< Rows resized along x.
   ReusedBytes wide;     ///< Rows not yet resized along x.
   ReusedBytes blended;  ///< The same, after they were blended along y.
@@ -59,7 +60,7 @@ class Scratch {
 
   void shrink() {
     for (ReusedBytes* bytes :
-         {&block, &narrow, &wide, &blended, &row, &planes, &images[0],
+         {&block, &tripled, &narrow, &wide, &blended, &row, &planes, &images[0],
           &images[1], &picture, &warped[0], &warped[1]}) {
       bytes->shrink_to(kKeptBytes);
     }

@@ -1,6 +1,7 @@
 #include "leat/pipeline/ops/store_numbers.h"
 
 #include <cmath>
+#include <concepts>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -12,17 +13,23 @@
 namespace leat {
 namespace {
 
-template <class To>
-bool fits(std::int64_t number) {
+template <class To, std::integral Whole>
+bool fits(Whole number) {
   if constexpr (std::is_floating_point_v<To>) return true;
   if constexpr (std::is_same_v<To, bool>) return number == 0 || number == 1;
   return std::in_range<std::conditional_t<
-      std::is_integral_v<To> && !std::is_same_v<To, bool>, To, std::int64_t>>(
-      number);
+      std::is_integral_v<To> && !std::is_same_v<To, bool>, To, Whole>>(number);
 }
+
+/// The least double that becomes an infinite float: all below it round to the
+/// largest float at most.
+constexpr double kBeyondFloat = 0x1.ffffffp127;
 
 template <class To>
 bool fits(double number) {
+  if constexpr (std::is_same_v<To, float>) {
+    return !std::isfinite(number) || std::abs(number) < kBeyondFloat;
+  }
   if constexpr (std::is_floating_point_v<To>) return true;
   if constexpr (std::is_same_v<To, bool>) return number == 0 || number == 1;
   if constexpr (std::is_integral_v<To>) {
@@ -90,6 +97,11 @@ Result<void> store(std::span<const From> numbers, DType dtype,
 }  // namespace
 
 Result<void> store_numbers(std::span<const std::int64_t> numbers, DType dtype,
+                           std::span<std::byte> into) {
+  return store(numbers, dtype, into);
+}
+
+Result<void> store_numbers(std::span<const std::uint64_t> numbers, DType dtype,
                            std::span<std::byte> into) {
   return store(numbers, dtype, into);
 }

@@ -14,8 +14,11 @@ namespace leat {
 /// REQUIRES: into.size() == numbers.size() * size_bytes_of(dtype).
 /// Errors:
 ///   kInvalidArgument  one of them does not fit: a whole number must stay what
-///                     it is, and bool takes 0 and 1; only floats round
+///                     it is, a finite one finite, and bool takes 0 and 1; only
+///                     floats round
 Result<void> store_numbers(std::span<const std::int64_t> numbers, DType dtype,
+                           std::span<std::byte> into);
+Result<void> store_numbers(std::span<const std::uint64_t> numbers, DType dtype,
                            std::span<std::byte> into);
 Result<void> store_numbers(std::span<const double> numbers, DType dtype,
                            std::span<std::byte> into);

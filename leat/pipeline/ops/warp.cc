@@ -66,7 +66,7 @@ std::int64_t to_fixed(double value) {
 }
 
 /// In 16.16 fixed point, as Pillow: each row begins where the one before did,
-/// and a step further.
+/// and a step further. REQUIRES: fits_fixed_point(m, into).
 template <std::uint32_t kChannels>
 void warp_nearest(const ColourView& from, const AffineMatrix& m,
                   const FillColour& fill, const ColourView& into) {
@@ -98,6 +98,39 @@ void warp_nearest(const ColourView& from, const AffineMatrix& m,
                 out + std::size_t{end} * kChannels);
     row_x += to_fixed(m[1]);
     row_y += to_fixed(m[4]);
+  }
+}
+
+/// Whether fixed point has a number for each place; not if a shear or a centre
+/// is out of all measure.
+bool fits_fixed_point(const AffineMatrix& m, const ColourView& into) {
+  const auto reach = [&](std::size_t row) {
+    return std::abs(m[row]) * into.width + std::abs(m[row + 1]) * into.height +
+           std::abs(m[row + 2]);
+  };
+  constexpr double kMost = 0x1p46;
+  return reach(0) < kMost && reach(3) < kMost;
+}
+
+/// Pixel by pixel, wherever their places are.
+template <std::uint32_t kChannels>
+void warp_nearest_far(const ColourView& from, const AffineMatrix& m,
+                      const FillColour& fill, const ColourView& into) {
+  for (std::uint32_t y = 0; y < into.height; ++y) {
+    std::uint8_t* pixel = into.data + y * into.stride_bytes;
+    const double middle_y = y + 0.5;
+    for (std::uint32_t x = 0; x < into.width; ++x, pixel += kChannels) {
+      const double middle_x = x + 0.5;
+      const double at_x = m[0] * middle_x + m[1] * middle_y + m[2];
+      const double at_y = m[3] * middle_x + m[4] * middle_y + m[5];
+      const std::uint8_t* source = fill.data();
+      if (at_x >= 0 && at_x < from.width && at_y >= 0 && at_y < from.height) {
+        source = from.data +
+                 static_cast<std::size_t>(at_y) * from.stride_bytes +
+                 static_cast<std::size_t>(at_x) * kChannels;
+      }
+      std::copy_n(source, kChannels, pixel);
+    }
   }
 }
 
@@ -238,6 +271,8 @@ void warp_with(const ColourView& from, const AffineMatrix& matrix,
     }
   } else if (matrix[1] == 0 && matrix[3] == 0) {
     scale_nearest<kChannels>(from, matrix, fill, into);
+  } else if (!fits_fixed_point(matrix, into)) {
+    warp_nearest_far<kChannels>(from, matrix, fill, into);
   } else {
     warp_nearest<kChannels>(from, matrix, fill, into);
   }

@@ -34,4 +34,9 @@ std::vector<Value>& SampleView::keep(const void* program,
   return made_.back().values;
 }
 
+void SampleView::forget() {
+  made_.clear();
+  met_.clear();
+}
+
 }  // namespace leat

@@ -40,6 +40,9 @@ class SampleView {
   std::vector<Value>* made_by(const void* program);
   std::vector<Value>& keep(const void* program, std::vector<Value> values);
 
+  /// Lets go of all of that: another sample takes its place.
+  void forget();
+
  private:
   struct Made {
     const void* program;

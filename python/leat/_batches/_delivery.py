@@ -19,6 +19,9 @@ Collate = Union[Callable[[list[Any]], Any], None]
 Form = Literal["auto", "dict", "tuple"]
 Output = Literal["auto", "numpy", "torch", "jax"]
 
+_UNASKED = {"index", "key", "valid"}
+"""Come with ids=, whichever fields are asked for."""
+
 
 class Delivery:
     """Makes batches of the engine's fields, as a loader's arguments say.
@@ -47,8 +50,11 @@ class Delivery:
         read, names = _batch.fields_of(fields)
         self._added = [name for op in self.ops for name in getattr(op, "adds", ())]
         self.fields = [field for field in read if field not in self._added]
-        """The fields that the engine reads, in their order; empty for all."""
-        self._kind = _batch.choose(batch, isinstance(fields, Mapping), self.fields)
+        """The fields that the engine reads, in their order; empty for all, such as where only those are asked for
+        that ops add, of fields that the ops know."""
+        self._asked = read
+        self._asks_for_added = len(self.fields) < len(read)
+        self._kind = _batch.choose(batch, isinstance(fields, Mapping), read)
         self._names = _batch.Names(names)
         self._collate = collate
         self._functions = _batch_functions(self.ops)
@@ -149,12 +155,22 @@ class Delivery:
         for function in self._functions:
             batch = function(batch, self._kind, place)
         if isinstance(batch, dict):
+            if self._asks_for_added:
+                batch = self._chosen(batch, [name for name, _ in fields])
             batch = self._names.given(batch)
             if self._kind == "tuple":
                 batch = tuple(batch.values())
         if self._collate is not None:
             return self._collate(_functions.split_samples(batch))
         return _batch.BatchDict(batch) if type(batch) is dict else batch
+
+
+    def _chosen(self, batch: dict[str, Any], delivered: Iterable[str]) -> dict[str, Any]:
+        """The fields that were asked for, in that order; then those that nobody could name: of ids=, or of a
+        function of batches."""
+        others = {*self._added, *(() if self.fields else delivered)} - _UNASKED
+        rest = [name for name in batch if name not in self._asked and name not in others]
+        return {name: batch[name] for name in (*self._asked, *rest) if name in batch}
 
 
 def _check_drawn_apart(ops: Sequence[_ops.Op]) -> None:

@@ -100,6 +100,10 @@ def to_jax(array: np.ndarray, field: Any) -> Any:
     return from_dlpack(array)
 
 
+def is_torch(array: Any) -> bool:
+    return type(array).__module__.partition(".")[0] == "torch"
+
+
 def of_torch(tensor: Any) -> np.ndarray:
     """The array of a tensor on the CPU."""
     import torch

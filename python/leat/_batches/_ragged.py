@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from leat._batches._dtypes import is_torch
 from leat.errors import InvalidArgument
+
+_MOST_CHANNELS = 4
 
 
 class Ragged:
@@ -61,16 +64,18 @@ class Ragged:
         """A dense array, each sample padded after its end.
 
         Args:
-            to: the length; with `shapes`, that of each dimension, or of the last two
-                but channels: ``(height, width)``. None for the longest of the batch.
+            to: the length; with `shapes`, that of each dimension, or of the two of them
+                but channels: ``(height, width)``, where only one dimension can be channels.
+                None for the longest of the batch.
             value: the padding.
 
         Raises:
-            leat.InvalidArgument: a sample is longer than that.
+            leat.InvalidArgument: a sample is longer than that, or ``(height, width)`` may mean
+                either layout.
         """
         if self.shapes is not None:
             return self._pad_shapes(to, value)
-        offsets = np.asarray(self.offsets)
+        offsets = np.asarray(self.offsets.cpu() if hasattr(self.offsets, "cpu") else self.offsets)
         lengths = offsets[1:] - offsets[:-1]
         longest = int(lengths.max(initial=0))
         to = longest if to is None else to
@@ -79,14 +84,19 @@ class Ragged:
                 f"pad(to={to}): sample {int(lengths.argmax())} of the batch has "
                 f"{longest} values; give to={longest} or more"
             )
-        values = np.asarray(self.values)
-        padded = np.full((len(self), to, *values.shape[1:]), value, values.dtype)
-        padded[np.arange(to) < lengths[:, None]] = values[offsets[0] : offsets[-1]]
-        if isinstance(self.values, np.ndarray):
+        if is_torch(self.values):
+            padded = self._full((len(self), to, *self.values.shape[1:]), value)
+            for row, begin, end in zip(padded, offsets[:-1].tolist(), offsets[1:].tolist()):
+                row[: end - begin] = self.values[begin:end]
             return padded
-        import torch
+        values = np.asarray(self.values)
+        made = np.full((len(self), to, *values.shape[1:]), value, values.dtype)
+        made[np.arange(to) < lengths[:, None]] = values[offsets[0] : offsets[-1]]
+        if isinstance(self.values, np.ndarray):
+            return made
+        import jax
 
-        return torch.from_numpy(padded)
+        return jax.numpy.asarray(made)
 
     def _pad_shapes(self, to: Any, value: float) -> Any:
         shapes = np.asarray(self.shapes)
@@ -98,18 +108,18 @@ class Ragged:
                 f"pad(to={to}): sample {too_large[0]} of the batch is {shape}; give "
                 f"to={tuple(largest.tolist())} or more"
             )
-        whole = (len(self), *wanted.tolist())
-        if isinstance(self.values, np.ndarray):
-            padded: Any = np.full(whole, value, self.values.dtype)
-        else:
-            import torch
-
-            padded = torch.full(
-                whole, value, dtype=self.values.dtype, device=self.values.device
-            )
+        padded = self._full((len(self), *wanted.tolist()), value)
         for row, sample in zip(padded, self):
             row[tuple(slice(side) for side in sample.shape)] = sample
         return padded
+
+    def _full(self, shape: tuple[int, ...], value: float) -> Any:
+        """An array of that shape, where the values are and of their type."""
+        if isinstance(self.values, np.ndarray):
+            return np.full(shape, value, self.values.dtype)
+        import torch
+
+        return torch.full(shape, value, dtype=self.values.dtype, device=self.values.device)
 
     @staticmethod
     def _wanted(to: Any, shapes: np.ndarray, largest: np.ndarray) -> np.ndarray:
@@ -121,7 +131,13 @@ class Ragged:
             return sides
         # Channels are as many in all: they are the dimension that need not be said.
         if len(sides) == 2 and len(largest) == 3:
-            first = (shapes[:, 0] == shapes[0, 0]).all() and shapes[0, 0] <= 4
+            first, last = (_may_be_channels(shapes[:, at]) for at in (0, 2))
+            if first and last:
+                height, width = sides.tolist()
+                raise InvalidArgument(
+                    f"pad(to={to}): the samples, such as {tuple(shapes[0].tolist())}, may be (C, H, W) or (H, W, C); give "
+                    f"all three lengths: ({largest[0]}, {height}, {width}) or ({height}, {width}, {largest[2]})"
+                )
             return np.array([largest[0], *sides] if first else [*sides, largest[2]])
         raise InvalidArgument(
             f"pad(to={to}): the samples have {len(largest)} dimensions; give as many "
@@ -144,3 +160,8 @@ class Ragged:
         if self.shapes is not None:
             return f"leat.Ragged({len(self)} samples of {self.shapes.shape[1]} dimensions)"
         return f"leat.Ragged({len(self)} samples, {len(self.values)} values)"
+
+
+def _may_be_channels(sides: np.ndarray) -> bool:
+    """Whether a dimension of these lengths may be the channels of pictures."""
+    return bool((sides == sides[0]).all() and sides[0] <= _MOST_CHANNELS)

@@ -35,7 +35,8 @@ class Pack:
     order of (seed, epoch); its rows are the same at any world size, and a state resumes at
     exactly the next row. Documents are read whole, each by itself.
 
-    After the other fields, a batch has what `adds` names:
+    After the other fields, a batch has what `adds` names; or if ``fields=`` names some of
+    that, those alone and in its order:
 
     - ``segment_ids``: int32, of the tokens' shape ``(rows, capacity)``: 1, 2, … for the
       documents of each row, 0 in padding.

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-
-def is_torch(array: Any) -> bool:
-    return type(array).__module__.partition(".")[0] == "torch"
+from leat._batches._dtypes import is_torch
 
 
 def dtype_name(array: Any) -> str:

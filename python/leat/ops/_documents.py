@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leat.ops._batch_memory import is_torch
+from leat._batches._dtypes import is_torch
 from leat.ops._mix import BatchOp, _like
 from leat.ops._op import fail
 
@@ -24,7 +24,7 @@ class Documents(BatchOp):
         for tokens, document_ids, position_ids in loader: ...
 
     A document ends with `eos`, which is its last token. The op adds, after the other
-    fields:
+    fields, or if the loader's ``fields=`` names some of them, those alone and in its order:
 
     - ``document_ids``: int32, of the tokens' shape ``(samples, seq_len)``: 0 for the document
       that a window begins with or in, then 1, 2, … Tokens of one window may attend to each

@@ -296,7 +296,7 @@ class RandomAffine(Op):
         degrees: clockwise: from -degrees to degrees, or (low, high).
         translate: (x, y): the largest move, as shares of the width and of the height, 0 to
             1.
-        scale: (low, high), above 0.
+        scale: (low, high), from 1e-6.
         shear: degrees below 90: one number s for -s to s along x, (low, high) along x,
             or (low, high, low, high) along x and along y.
         interpolation: "nearest", "bilinear" or "bicubic".
@@ -335,8 +335,8 @@ class RandomAffine(Op):
         for share in params["translate"] or []:
             if not 0 <= share <= 1:
                 fail(self, f"translate={translate!r} must be from 0 to 1")
-        if params["scale"] and not 0 < params["scale"][0] <= params["scale"][1]:
-            fail(self, f"scale={scale!r} must be (low, high), 0 < low <= high")
+        if params["scale"] and not 1e-6 <= params["scale"][0] <= params["scale"][1]:
+            fail(self, f"scale={scale!r} must be (low, high), 1e-6 <= low <= high")
         super().__init__(params, field, to)
 
 

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from leat._batches._dtypes import is_torch
 from leat._batches._ragged import Ragged
-from leat.ops._batch_memory import is_torch
 from leat.ops._mix import BatchFunction, BatchOp, _like
 from leat.ops._op import fail
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from leat import _functions, _native
-from leat.ops._batch_memory import dtype_name, is_torch, reach
+from leat._batches._dtypes import is_torch
+from leat.ops._batch_memory import dtype_name, reach
 from leat.ops._decode import DecodeMask
 from leat.ops._op import Op, fail
 from leat.ops._parse import ParseBoxes, ParseKeypoints

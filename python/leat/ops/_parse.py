@@ -37,7 +37,8 @@ class ParseFloat(Op):
 
     Args:
         field: must be given if there are several fields of bytes.
-        dtype: "float64" or "float32".
+        dtype: "float64" or "float32"; a number that is infinite only as float32 raises
+            `leat.InvalidArgument`.
     """
 
     _name = "parse_float"

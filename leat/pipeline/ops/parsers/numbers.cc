@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "leat/base/errors.h"
 #include "leat/codec/text/text.h"
 #include "leat/pipeline/ops/param_reader.h"
 #include "leat/pipeline/ops/parsers/kinds.h"
@@ -58,9 +59,19 @@ ParseField number_field(Result<Number> (*parse)(std::span<const std::byte>),
   };
 }
 
+/// A number below 0 is one, and does not fit.
+Result<std::uint64_t> parse_as_uint64(std::span<const std::byte> bytes) {
+  const Result<std::int64_t> whole = parse_whole_number(bytes);
+  if (!whole) return parse_unsigned_number(bytes);
+  if (*whole < 0)
+    return invalid("{} is no uint64; choose another dtype=", *whole);
+  return static_cast<std::uint64_t>(*whole);
+}
+
 ParseField make_int(ParamReader& params) {
-  return number_field(parse_whole_number,
-                      params.choice<DType>("dtype", kWholeTypes));
+  const auto dtype = params.choice<DType>("dtype", kWholeTypes);
+  return dtype == DType::kUint64 ? number_field(parse_as_uint64, dtype)
+                                 : number_field(parse_whole_number, dtype);
 }
 
 ParseField make_float(ParamReader& params) {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "leat/codec/testing/tfrecord_builder.h"
 #include "leat/pipeline/ops/op_table.h"
@@ -128,6 +129,9 @@ TEST(ParseOpsTest, AFeatureOfOneNumberHasNoDimension) {
 TEST(ParseOpsTest, WriteNumbersOfTheTypeThatWasAskedFor) {
   EXPECT_EQ(run_one<std::int64_t>("parse_int", "-3\n"), -3);
   EXPECT_EQ(run_one<std::uint8_t>("parse_int:dtype=uint8", "200"), 200);
+  EXPECT_EQ(
+      run_one<std::uint64_t>("parse_int:dtype=uint64", "18446744073709551615"),
+      std::numeric_limits<std::uint64_t>::max());
   EXPECT_EQ(run_one<double>("parse_float", "0.1"), 0.1);
   EXPECT_EQ(run_one<float>("parse_float:dtype=float32", "0.1"), 0.1f);
 }
@@ -158,7 +162,12 @@ TEST(StoreNumbersTest, RefusesWhatWouldBecomeAnotherNumber) {
   EXPECT_FALSE(fits(0x1p63, DType::kInt64));
   EXPECT_TRUE(fits(0x1p63, DType::kUint64));
   EXPECT_FALSE(fits(0x1p64, DType::kUint64));
-  EXPECT_TRUE(fits(1e300, DType::kFloat32));  // Rounds, to infinity.
+  EXPECT_FALSE(fits(1e300, DType::kFloat32));
+  EXPECT_FALSE(fits(-0x1.ffffffp127, DType::kFloat32));
+  EXPECT_TRUE(fits(0x1.fffffefffffffp127, DType::kFloat32));  // Rounds down.
+  EXPECT_TRUE(fits(std::numeric_limits<double>::infinity(), DType::kFloat32));
+  EXPECT_TRUE(fits(std::nan(""), DType::kFloat32));
+  EXPECT_TRUE(fits(1e300, DType::kFloat64));
 }
 
 }  // namespace
