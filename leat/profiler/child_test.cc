@@ -103,6 +103,23 @@ TEST_F(ChildTest, TheProgramHasNoDescriptorOfOurs) {
   EXPECT_EQ(content(log_), "0\n1\n2\n3\n") << "3 is that of ls";
 }
 
+TEST_F(ChildTest, VariablesAreInTheEnvironmentAndNotAmongTheWords) {
+  ::setenv("LEAT_CHILD_TEST", "old", 1);
+  ::setenv("LEAT_CHILD_TEST_KEPT", "kept", 1);
+  const std::vector<std::string> variables = {"LEAT_CHILD_TEST=new=er"};
+  auto child = Child::start(
+      {"sh", "-c",
+       "echo $LEAT_CHILD_TEST $LEAT_CHILD_TEST_KEPT; "
+       "tr '\\0' ' ' < /proc/$$/cmdline | grep -c 'n[e]w=er'; exit 0"},
+      log_, ChildInput::kEmpty, -1, variables);
+  ::unsetenv("LEAT_CHILD_TEST");
+  ::unsetenv("LEAT_CHILD_TEST_KEPT");
+  ASSERT_TRUE(child);
+  ASSERT_TRUE(child->wait(60s, {}));
+
+  EXPECT_EQ(content(log_), "new=er kept\n0\n");
+}
+
 TEST_F(ChildTest, InputIsEmptyOrStaysOpen) {
   const auto script = "echo $PPID > \"$0/keeper\"; cat; echo end";
   auto empty = start(script);

@@ -156,7 +156,10 @@ Result<void> run_commands(const TrialPlace& place, const LaunchPlan& launch,
                           goes_through_shell(launch.nodes[node])
                               ? ChildInput::kOpen
                               : ChildInput::kEmpty,
-                          place.held));
+                          place.held,
+                          launch.nodes[node].empty()
+                              ? std::span<const std::string>(launch.variables)
+                              : std::span<const std::string>()));
     children.push_back(std::move(child));
   }
   for (std::size_t node = 0; node < children.size(); ++node) {
