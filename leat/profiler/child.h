@@ -53,6 +53,20 @@ class Child {
   ///   kCancelled         `stop` fired; it is killed
   Result<int> wait(Nanoseconds limit, const std::stop_token& stop);
 
+  /// One of several that has ended.
+  struct End {
+    std::size_t child = 0;  ///< Its index.
+    int status = 0;
+  };
+  /// Blocks until one of them has ended with a status that is not 0, or all
+  /// have ended. The first of those that failed; else the last one.
+  /// REQUIRES: there is one, and none was awaited before.
+  ///
+  /// Errors: as wait(); all are killed
+  static Result<End> wait_for_failure(std::span<Child> children,
+                                      Nanoseconds limit,
+                                      const std::stop_token& stop);
+
  private:
   Child(pid_t keeper, OwnedFd lifeline)
       : keeper_(keeper), lifeline_(std::move(lifeline)) {}

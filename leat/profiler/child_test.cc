@@ -146,6 +146,36 @@ TEST_F(ChildTest, WhatTheProgramLeftBehindEndsWithIt) {
   EXPECT_TRUE(has_ended(noted("rank")));
 }
 
+TEST_F(ChildTest, OfSeveralTheFirstThatFailsIsTold) {
+  std::vector<Child> children;
+  for (const char* script : {"sleep 1000", "exit 7", "exit 0"}) {
+    auto child = start(script);
+    ASSERT_TRUE(child);
+    children.push_back(*std::move(child));
+  }
+
+  const auto failed = Child::wait_for_failure(children, 60s, {});
+
+  ASSERT_TRUE(failed) << "the first of them runs for longer";
+  EXPECT_EQ(failed->child, 1u);
+  EXPECT_EQ(failed->status, 7);
+}
+
+TEST_F(ChildTest, OfSeveralAllAreAwaited) {
+  std::vector<Child> children;
+  for (const char* script : {"exit 0", "sleep 0.2; echo last"}) {
+    auto child = start(script);
+    ASSERT_TRUE(child);
+    children.push_back(*std::move(child));
+  }
+
+  const auto done = Child::wait_for_failure(children, 60s, {});
+
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->status, 0);
+  EXPECT_EQ(content(log_), "last\n");
+}
+
 TEST_F(ChildTest, EndsWithItsOwner) {
   pid_t rank = 0;
   {
