@@ -78,12 +78,19 @@ class Session {
     trials_.loader = first.loader;
     trials_.accelerator = first.accelerator;
     trials_.torch = first.torch;
+    trials_.connects_to = trial.connects_to;
+    if (!runs_here(options_.launch)) {
+      trials_.why_no_warm =
+          "the script runs behind --node or --nodes, and the profiler can make "
+          "files and buckets warm or cold on its own machine alone: on one "
+          "node, run leat profile there and without them";
+      return {};
+    }
     files_ = trial.opened_files;
     std::erase_if(files_, [](const auto& file) {
       return residency_of(std::span(&file, 1)).bytes == 0;
     });
     trials_.files = files_.size();
-    trials_.connects_to = trial.connects_to;
     reads_store_ = reads().passed_on + reads().from_memory > 0;
     if (reads_store_) LEAT_TRY_VOID(fill_relay());
     if (trials_.why_no_warm.empty()) decide_about_files();
@@ -108,7 +115,7 @@ class Session {
                       .drained = further * steps_,
                       .notes_files = notes_files,
                       .reads_power = mode == Relay::Mode::kCold &&
-                                     options_.launch.nodes.size() == 1},
+                                     runs_here(options_.launch)},
                      stop_);
   }
 

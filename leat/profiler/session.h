@@ -28,7 +28,8 @@ struct SessionOptions {
   std::uint32_t warmup = 10;
   std::uint32_t repeats = 3;
   std::uint32_t replayed = 4;  ///< At most warmup + 1 are.
-  /// The S3 endpoint that the script is given. Null: none.
+  /// The S3 endpoint that the script is given. Null: none, as for a script that
+  /// does not run here (launch.h).
   Relay* relay = nullptr;
   /// Hears which run begins: "repeat 1 of 3: cold". May be empty.
   std::function<void(std::string_view)> progress;
