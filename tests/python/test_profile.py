@@ -367,11 +367,48 @@ def test_wrong_usage_is_said_before_anything_runs(words, says, project):
 def test_the_cpu_time_of_a_batch_does_not_end_with_the_workers(monkeypatch):
     from leat._profile import hook
 
-    used = iter([10.0, 10.5, 11.5])
+    used = iter([10.0, 10.5, 11.5, 3.0, 4.5])
     monkeypatch.setattr(hook, "cpu_seconds", lambda: next(used))
 
-    assert hook.drain(iter(range(5)), 6)[1] == 0.75, "of the fourth and fifth"
-    assert hook.drain(iter(range(2)), 6)[1] is None
+    assert hook.drain(iter(range(5)), 6, lambda: iter(range(5)))[1] == 1, "of the fourth, the fifth, and that of other workers"
+
+
+def test_a_loader_is_begun_again_until_enough_batches_came():
+    from leat._profile import hook
+
+    def slow():
+        for _ in range(2):
+            time.sleep(0.02)
+            yield
+
+    seconds, _ = hook.drain(iter(()), 7, slow)
+
+    assert len(seconds) == 7 and min(seconds) >= 0.02
+    assert hook.drain(iter(range(5)), 6, lambda: iter(())) == ([], None), "those that came may have been made before"
+
+    def once():
+        raise RuntimeError("it is for one epoch alone")
+
+    assert hook.drain(iter(range(5)), 6, once) == ([], None)
+
+
+def test_an_epoch_that_ends_with_the_steps_does_not_make_batches_free(project):
+    """What is left of it when the steps are over was made ahead, or is nothing."""
+    (project / "train.py").write_text(
+        "import time\n"
+        "from torch.utils.data import DataLoader, Dataset\n"
+        "class Slow(Dataset):\n"
+        "    def __len__(self): return 2 * (2 + 8 + 1)\n"
+        "    def __getitem__(self, index): time.sleep(0.05); return index\n"
+        "for _ in range(3):\n"
+        "    for _ in DataLoader(Slow(), batch_size=2, num_workers=1): time.sleep(0.05)\n"
+    )
+
+    report = report_of(profile(
+        project, "--steps", "8", "--warmup", "2", "--repeats", "1", "--", sys.executable, "train.py",
+    ))  # fmt: skip
+
+    assert 0.09 < report["supply_seconds"]["cold"] < 0.2, "a batch is made of two sleeps"
 
 
 def test_a_batch_of_values_of_unequal_length_is_cut_to_its_first_rows():

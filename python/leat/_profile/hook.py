@@ -65,10 +65,12 @@ class Recorder:
             self.tallies[loader] = Tally(self)
         return self.tallies[loader]
 
-    def end(self, tally: Tally, batches: Iterator[Any]) -> NoReturn:
+    def end(self, tally: Tally, batches: Iterator[Any], again: Callable[[], Iterator[Any]]) -> NoReturn:
         """Writes what was measured and ends the process, past all its exits."""
         self.is_over = True
-        supply, cpu = ([], None) if self.replayed else drain(batches, self.drained)
+        # Twice those that lie ready, so that the second half of them is made meanwhile.
+        count = max(self.drained, 2 * tally.ready_ahead)
+        supply, cpu = ([], None) if self.replayed else drain(batches, count, again)
         self.write(tally, supply, cpu)
         self.wait_for_others()
         with contextlib.suppress(Exception):
@@ -154,6 +156,8 @@ class Tally:
         self.epoch_batches: int | None = None
         #: Processes that make batches; None: threads do.
         self.workers: int | None = None
+        #: Batches that worker processes have made before they are asked for, at most.
+        self.ready_ahead = 0
         self.step_seconds: list[float] = []
         self.wait_seconds: list[float] = []
         #: When the steps that count began and ended, by time.perf_counter().
@@ -164,9 +168,10 @@ class Tally:
 class Timed:
     """An iterator of a loader, timed from one batch to the next."""
 
-    def __init__(self, batches: Iterator[Any], tally: Tally) -> None:
+    def __init__(self, batches: Iterator[Any], tally: Tally, again: Callable[[], Iterator[Any]]) -> None:
         self._batches = batches
         self._tally = tally
+        self._again = again
         self._given: float | None = None
 
     def __iter__(self) -> Timed:
@@ -204,7 +209,7 @@ class Timed:
             tally.step_seconds.append(given - self._given)
             tally.wait_seconds.append(given - asked)
             if len(tally.step_seconds) == recorder.steps:
-                recorder.end(tally, self._batches)
+                recorder.end(tally, self._batches, self._again)
         self._given = given
         return batch
 
@@ -261,8 +266,9 @@ def watch(cls: type, recorder: Recorder) -> None:
         tally.name = f"{type(loader).__module__}.{type(loader).__qualname__}"
         if cls.__module__ == "torch.utils.data.dataloader":
             tally.workers = loader.num_workers
+            tally.ready_ahead = loader.num_workers * (loader.prefetch_factor or 0)
         batches = replay(loader, begin, recorder) if recorder.replayed else begun(loader, begin, recorder)
-        return Timed(iter(batches), tally)
+        return Timed(iter(batches), tally, lambda: iter(begun(loader, begin, recorder)))
 
     cls.__iter__ = __iter__  # type: ignore[attr-defined]
 
@@ -321,26 +327,45 @@ def accelerator() -> str | None:
     return str(torch.cuda.get_device_name())
 
 
-def drain(batches: Iterator[Any], count: int) -> tuple[list[float], float | None]:
+def drain(
+    batches: Iterator[Any], count: int, again: Callable[[], Iterator[Any]]
+) -> tuple[list[float], float | None]:
     """How long each batch takes when nobody trains on it, and the CPU time of one.
+
+    An epoch that ends before `count` batches is begun `again`, as often as it takes. None,
+    if that gives no more batches: those that came may all have been made before.
 
     CPU time is taken over the second half: the first batches were made before. It is
     read after each batch, since workers that end with the epoch take theirs along.
     """
     seconds: list[float] = []
     half = count // 2
-    used: list[float] = []
+    total, counted = 0.0, 0
+    last: float | None = None
+    is_new = False
     begin = time.perf_counter()
-    with contextlib.suppress(StopIteration):
-        for _ in range(count):
+    while len(seconds) < count:
+        try:
             next(batches)
-            seconds.append(time.perf_counter() - begin)
-            if len(seconds) >= half:
-                used.append(cpu_seconds())
+        except StopIteration:
+            if is_new:  # Nothing comes of it any more.
+                return [], None
+            try:
+                batches, is_new = again(), True
+            except Exception:  # It may be for one epoch alone.
+                return [], None
+            last = cpu_seconds() if len(seconds) >= half else None
             begin = time.perf_counter()
-    if len(used) < 2:
-        return seconds, None
-    return seconds, max(used[-1] - used[0], 0) / (len(used) - 1)
+            continue
+        seconds.append(time.perf_counter() - begin)
+        is_new = False
+        if len(seconds) >= half:
+            used = cpu_seconds()
+            if last is not None:
+                total, counted = total + max(used - last, 0), counted + 1
+            last = used
+        begin = time.perf_counter()
+    return seconds, total / counted if counted else None
 
 
 def cpu_seconds() -> float:
