@@ -38,6 +38,10 @@ Json or_null(std::uint64_t value) {
   return value > 0 ? Json(value) : Json(nullptr);
 }
 
+Json median_or_null(const std::vector<double>& values) {
+  return values.empty() ? Json(nullptr) : Json(median(values));
+}
+
 Json head_json(const ProfileSettings& settings) {
   return {{"leat_profile", kVersion},
           {"versions", {{"leat", LEAT_VERSION}}},
@@ -176,8 +180,9 @@ Json profile_json(const ProfileSettings& settings, const TrainingTrials& trials,
   report["step_high"] = split.step.high;
   report["parts"] = parts_json(split);
   report["condition_seconds"] = conditions_json(split);
-  report["supply_seconds"] = {{"warm", median(trials.warm_supply_seconds)},
-                              {"cold", median(trials.cold_supply_seconds)}};
+  report["supply_seconds"] = {
+      {"warm", median_or_null(trials.warm_supply_seconds)},
+      {"cold", median_or_null(trials.cold_supply_seconds)}};
   report["supply_cpu_seconds"] =
       or_null(median(trials.warm_supply_cpu_seconds));
   report["naive_wait_fraction"] = median(trials.naive_wait_fractions);

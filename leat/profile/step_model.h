@@ -19,6 +19,8 @@ struct MeasuredStep {
   /// and from the store.
   double warm_supply = 0;
   double cold_supply = 0;
+  /// Whether that was measured. Else the measured step alone can be told.
+  bool has_supply = true;
   /// Bytes are fetched while others are prepared, as Leat does; else a worker
   /// does one after the other, as torch's do.
   bool is_pipelined = false;

@@ -216,6 +216,7 @@ class Session {
     ProfiledRun run{.condition = condition, .step_seconds = {}};
     run.step_seconds.reserve(trial.ranks.size());
     double supply = 0;
+    bool is_supply_known = true;
     double slowest = 0;
     double cpu = 0;
     std::uint64_t batches = 0;
@@ -223,6 +224,7 @@ class Session {
     for (const RankRecord& rank : trial.ranks) {
       run.step_seconds.push_back(rank.step_seconds);
       supply = std::max(supply, seconds_a_batch(rank.supply_seconds));
+      is_supply_known &= !rank.supply_seconds.empty();
       if (const double took = sum(rank.step_seconds); took > slowest) {
         slowest = took;
         late = &rank;
@@ -232,11 +234,11 @@ class Session {
     }
     trials_.runs.push_back(std::move(run));
     if (condition == Condition::kWarm) {
-      trials_.warm_supply_seconds.push_back(supply);
+      if (is_supply_known) trials_.warm_supply_seconds.push_back(supply);
       if (cpu > 0) trials_.warm_supply_cpu_seconds.push_back(cpu);
       if (reads_store_) trials_.warm_reads.push_back(reads());
     } else if (condition == Condition::kCold) {
-      trials_.cold_supply_seconds.push_back(supply);
+      if (is_supply_known) trials_.cold_supply_seconds.push_back(supply);
       if (reads_store_) trials_.cold_reads.push_back(reads());
       trials_.naive_wait_fractions.push_back(sum(late->wait_seconds) / slowest);
       trials_.cold_step_seconds = late->step_seconds;

@@ -39,7 +39,7 @@ struct SessionOptions {
 struct TrainingTrials {
   std::vector<ProfiledRun> runs;
   /// Seconds for a batch when nobody trains on it, on the slowest rank, by run
-  /// of that condition.
+  /// of that condition in which all ranks could tell.
   std::vector<double> warm_supply_seconds;
   std::vector<double> cold_supply_seconds;
   /// CPU seconds for a rank's batch, likewise, in the warm runs; none if they

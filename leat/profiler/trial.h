@@ -45,8 +45,9 @@ struct TrialPlace {
 struct RankRecord {
   std::uint32_t rank = 0;
   std::vector<double> step_seconds;
-  std::vector<double> wait_seconds;    ///< The part of each step inside next().
-  std::vector<double> supply_seconds;  ///< For a batch, while nobody trains.
+  std::vector<double> wait_seconds;  ///< The part of each step inside next().
+  /// For a batch, while nobody trains; none: not known.
+  std::vector<double> supply_seconds;
   /// CPU time of a batch meanwhile, for this process and its workers.
   std::optional<double> supply_cpu_seconds;
   /// Batches of its loader, if that has a length.
