@@ -203,6 +203,8 @@ Json profile_json(const ProfileSettings& settings, const TrainingTrials& trials,
   report["epoch_batches"] = or_null(trials.epoch_batches);
   report["loader"] = trials.loader;
   report["workers"] = trials.workers ? Json(*trials.workers) : Json(nullptr);
+  report["loads_ahead"] = trials.loads_ahead;
+  report["is_pipelined"] = trials.is_pipelined;
   report["accelerator"] = trials.accelerator;
   return report;
 }

@@ -65,6 +65,19 @@ TEST_F(WhatIfCommandTest, WithoutTheTimeOfABatchNoCurveIsDrawn) {
               HasSubstr("goes with nothing that was measured"));
 }
 
+TEST_F(WhatIfCommandTest, ALoaderThatLoadsAheadIsNotToldToDoSo) {
+  Json report = small_report();
+  report["loader"] = "leat.torch.DataLoader";
+  ASSERT_THAT(run(report.dump()).out, HasSubstr("batches made while training"));
+
+  report["loads_ahead"] = true;
+  report["is_pipelined"] = true;
+  const Outcome done = run(report.dump());
+
+  ASSERT_EQ(done.code, ExitCode::kDone) << done.err;
+  EXPECT_THAT(done.out, Not(HasSubstr("batches made while training")));
+}
+
 TEST_F(WhatIfCommandTest, ASmallChangeIsToldAsAShareAndNotAsNone) {
   Json report = small_report();
   report["parts"]["fetch"]["seconds"] = 0.004;

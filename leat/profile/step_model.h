@@ -24,6 +24,9 @@ struct MeasuredStep {
   /// Bytes are fetched while others are prepared, as Leat does; else a worker
   /// does one after the other, as torch's do.
   bool is_pipelined = false;
+  /// Batches are made while training computes; so they are where it is
+  /// pipelined, or has workers.
+  bool loads_ahead = false;
   /// Processes that each make one batch at a time; 0: the training's own does.
   /// None: threads do, or it is not known.
   std::optional<std::uint32_t> workers;

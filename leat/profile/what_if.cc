@@ -176,7 +176,7 @@ struct Found {
 
 /// Whether batches are made while training computes, as far as is known.
 bool loads_ahead(const MeasuredStep& measured, const WhatIfSetting& setting) {
-  return setting.loads_ahead || measured.is_pipelined ||
+  return setting.loads_ahead || measured.loads_ahead || measured.is_pipelined ||
          setting.workers.value_or(measured.workers.value_or(0)) > 0;
 }
 

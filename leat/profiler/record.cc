@@ -75,6 +75,11 @@ Result<TimePoint> time_in(const Json& record, const char* name) {
   return TimePoint(std::chrono::duration_cast<Nanoseconds>(since_start));
 }
 
+bool is_true_in(const Json& record, const char* name) {
+  const auto found = record.find(name);
+  return found != record.end() && found->is_boolean() && found->get<bool>();
+}
+
 std::string text_in(const Json& record, const char* name) {
   const auto found = record.find(name);
   const bool is_text = found != record.end() && found->is_string();
@@ -104,6 +109,8 @@ Result<RankRecord> parse_record(std::string_view json) {
   result.rows = optional_count_in(record, "rows");
   result.epoch_batches = optional_count_in(record, "epoch_batches");
   result.workers = optional_count_in(record, "workers");
+  result.loads_ahead = is_true_in(record, "loads_ahead");
+  result.is_pipelined = is_true_in(record, "is_pipelined");
   result.gradient_bytes =
       optional_count_in(record, "gradient_bytes").value_or(0);
   result.gradient_buckets =

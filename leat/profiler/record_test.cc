@@ -19,6 +19,7 @@ TEST(RecordTest, ReadsWhatTheHookWrites) {
           "wait_seconds": [0.1, 0], "supply_seconds": [], "rows": 32,
           "seen": 12, "loader": "a.B", "accelerator": null, "torch": "2.1",
           "supply_cpu_seconds": 0.25, "epoch_batches": 40, "workers": 3,
+          "loads_ahead": true, "is_pipelined": false,
           "gradient_bytes": 4096, "gradient_buckets": 2,
           "measured_from_seconds": 7.5, "measured_until_seconds": 9})");
 
@@ -33,6 +34,8 @@ TEST(RecordTest, ReadsWhatTheHookWrites) {
   EXPECT_EQ(record->supply_cpu_seconds, 0.25);
   EXPECT_EQ(record->epoch_batches, 40u);
   EXPECT_EQ(record->workers, 3u);
+  EXPECT_TRUE(record->loads_ahead);
+  EXPECT_FALSE(record->is_pipelined);
   EXPECT_EQ(record->gradient_bytes, 4096u);
   EXPECT_EQ(record->gradient_buckets, 2u);
   EXPECT_EQ(record->measured_from, TimePoint(7500ms));

@@ -72,6 +72,8 @@ class Session {
     trials_.rows = first.rows.value_or(0);
     trials_.epoch_batches = first.epoch_batches.value_or(0);
     trials_.workers = first.workers;
+    trials_.loads_ahead = first.loads_ahead;
+    trials_.is_pipelined = first.is_pipelined;
     steps_ = whole_turns(options_.steps, first.workers);
     trials_.gradient_bytes = first.gradient_bytes;
     trials_.gradient_buckets = first.gradient_buckets;

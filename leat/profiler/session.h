@@ -80,6 +80,8 @@ struct TrainingTrials {
   std::uint64_t epoch_batches = 0;  ///< Batches of a rank; 0: not known.
   /// Processes of a rank that make its batches; none: threads do.
   std::optional<std::uint64_t> workers;
+  bool loads_ahead = false;   ///< As RankRecord has it.
+  bool is_pipelined = false;  ///< Likewise.
   /// The gradients that data-parallel ranks reduce in a step; 0: nothing known.
   std::uint64_t gradient_bytes = 0;
   std::uint64_t gradient_buckets = 0;

@@ -54,6 +54,9 @@ struct RankRecord {
   std::optional<std::uint64_t> epoch_batches;
   /// Processes that make its batches; none: threads do.
   std::optional<std::uint64_t> workers;
+  bool loads_ahead = false;  ///< They are made while training computes.
+  bool is_pipelined =
+      false;  ///< Their bytes are fetched while others are made.
   /// The gradients that DistributedDataParallel reduces in a step; 0 without
   /// it.
   std::uint64_t gradient_bytes = 0;

@@ -364,6 +364,28 @@ def test_wrong_usage_is_said_before_anything_runs(words, says, project):
     assert says in done.stderr
 
 
+def test_how_a_loader_makes_its_batches_is_told_by_what_it_does(data):
+    from torch.utils.data import DataLoader
+
+    import leat.torch
+    from leat._profile import hook
+
+    def ways(module: str, loader) -> tuple[bool, bool, int | None]:
+        tally = hook.Tally(None)
+        hook.note_ways(tally, module, loader)
+        return tally.loads_ahead, tally.is_pipelined, tally.workers
+
+    torchs, ours, items = "torch.utils.data.dataloader", "leat.torch._loader", list(range(8))
+    assert ways(torchs, DataLoader(items)) == (False, False, 0)
+    assert ways(torchs, DataLoader(items, num_workers=2)) == (True, False, 2)
+    assert ways(ours, leat.torch.DataLoader(items, threads=1)) == (False, False, 0)
+    assert ways(ours, leat.torch.DataLoader(items)) == (False, False, None), "threads make a batch while next() waits"
+    assert ways(ours, leat.torch.DataLoader(items, num_workers=2)) == (True, True, None)
+    assert ways(ours, leat.torch.DataLoader(items, num_workers=2, workers="processes")) == (True, False, 2)
+    assert ways(ours, leat.torch.DataLoader(leat.Dataset(str(data)), batch_size=2)) == (True, True, None)
+    assert ways("leat._loader", leat.Loader(str(data), batch_size=2, train=False)) == (True, True, None)
+
+
 def test_the_cpu_time_of_a_batch_does_not_end_with_the_workers(monkeypatch):
     from leat._profile import hook
 

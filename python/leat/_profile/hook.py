@@ -95,6 +95,8 @@ class Recorder:
             **gradients(),
             "loader": tally.name,
             "workers": tally.workers,
+            "loads_ahead": tally.loads_ahead,
+            "is_pipelined": tally.is_pipelined,
             "accelerator": accelerator(),
             "python": sys.version.split()[0],
             "torch": getattr(sys.modules.get("torch"), "__version__", None),
@@ -158,6 +160,10 @@ class Tally:
         self.workers: int | None = None
         #: Batches that worker processes have made before they are asked for, at most.
         self.ready_ahead = 0
+        #: Batches are made while training computes.
+        self.loads_ahead = False
+        #: Bytes are fetched while others are prepared.
+        self.is_pipelined = False
         self.step_seconds: list[float] = []
         self.wait_seconds: list[float] = []
         #: When the steps that count began and ended, by time.perf_counter().
@@ -250,8 +256,8 @@ class Replay:
         return self._kept[(self._given - 1) % len(self._kept)]
 
 
-def watch(cls: type, recorder: Recorder) -> None:
-    """Makes iterating a loader of this class timed."""
+def watch(cls: type, module: str, recorder: Recorder) -> None:
+    """Makes iterating a loader of this class timed; `module` is its key in LOADERS."""
     begin = cls.__dict__.get("__iter__")
     if begin is None:
         return
@@ -264,13 +270,26 @@ def watch(cls: type, recorder: Recorder) -> None:
         with contextlib.suppress(Exception):  # Not every loader has a length.
             tally.epoch_batches = len(loader)
         tally.name = f"{type(loader).__module__}.{type(loader).__qualname__}"
-        if cls.__module__ == "torch.utils.data.dataloader":
-            tally.workers = loader.num_workers
-            tally.ready_ahead = loader.num_workers * (loader.prefetch_factor or 0)
+        with contextlib.suppress(Exception):  # A loader may lie about its class.
+            note_ways(tally, module, loader)
         batches = replay(loader, begin, recorder) if recorder.replayed else begun(loader, begin, recorder)
         return Timed(iter(batches), tally, lambda: iter(begun(loader, begin, recorder)))
 
     cls.__iter__ = __iter__  # type: ignore[attr-defined]
+
+
+def note_ways(tally: Tally, module: str, loader: Any) -> None:
+    """Notes how a loader of this module, a key of LOADERS, makes its batches."""
+    is_engine = module == "leat._loader"
+    in_threads = False
+    if module == "leat.torch._loader":  # Which is torch's with more ways to go.
+        is_engine = loader._engine is not None
+        in_threads = not loader._is_torchs and (loader.num_workers > 0 or loader.threads != 1)
+    tally.loads_ahead = is_engine or loader.num_workers > 0
+    tally.is_pipelined = is_engine or (in_threads and loader.num_workers > 0)
+    if not is_engine and not in_threads:
+        tally.workers = loader.num_workers
+        tally.ready_ahead = loader.num_workers * (loader.prefetch_factor or 0)
 
 
 def begun(loader: Any, begin: Callable[[Any], Any], recorder: Recorder) -> Any:
@@ -567,7 +586,7 @@ def install(spec_path: str) -> None:
 
     def found(name: str) -> None:
         for cls in LOADERS[name]:
-            watch(getattr(sys.modules[name], cls), recorder)
+            watch(getattr(sys.modules[name], cls), name, recorder)
 
     for name in LOADERS:
         if name in sys.modules:
