@@ -103,11 +103,12 @@ Json reads_json(const std::vector<RelayCounts>& reads) {
 /// The requests of a batch to the store, in the last cold run.
 Json fetch_json(const TrainingTrials& trials) {
   if (trials.cold_reads.empty() || trials.cold_batches == 0) return nullptr;
-  const RelayCounts& reads = trials.cold_reads.back();
-  if (reads.passed_on == 0) return nullptr;
+  const RelayCounts& all = trials.cold_reads.back();
+  if (all.passed_on == 0) return nullptr;
+  const RelayCounts& reads = trials.cold_batch_reads;
   const auto batches = static_cast<double>(trials.cold_batches);
-  const double whole = static_cast<double>(reads.until_last_byte.count());
-  const double first = static_cast<double>(reads.until_first_byte.count());
+  const double whole = static_cast<double>(all.until_last_byte.count());
+  const double first = static_cast<double>(all.until_first_byte.count());
   return {
       {"gets", static_cast<double>(reads.passed_on - reads.lists) / batches},
       {"lists", static_cast<double>(reads.lists) / batches},

@@ -21,7 +21,8 @@ TEST(RecordTest, ReadsWhatTheHookWrites) {
           "supply_cpu_seconds": 0.25, "epoch_batches": 40, "workers": 3,
           "loads_ahead": true, "is_pipelined": false,
           "gradient_bytes": 4096, "gradient_buckets": 2,
-          "measured_from_seconds": 7.5, "measured_until_seconds": 9})");
+          "measured_from_seconds": 7.5, "measured_until_seconds": 9,
+          "measured_batches": 5})");
 
   ASSERT_TRUE(record);
   EXPECT_EQ(record->rank, 3u);
@@ -40,6 +41,7 @@ TEST(RecordTest, ReadsWhatTheHookWrites) {
   EXPECT_EQ(record->gradient_buckets, 2u);
   EXPECT_EQ(record->measured_from, TimePoint(7500ms));
   EXPECT_EQ(record->measured_until, TimePoint(9000ms));
+  EXPECT_EQ(record->measured_batches, 5u);
 }
 
 TEST(RecordTest, WhatAScriptSpoiltIsAnErrorThatSaysHow) {
@@ -60,6 +62,7 @@ TEST(RecordTest, WhatAScriptSpoiltIsAnErrorThatSaysHow) {
   EXPECT_THAT(refusal("[1]", R"(, "rank": -1})"), HasSubstr("\"rank\""));
   EXPECT_THAT(refusal("[1]", R"(, "rank": 99999999})"), HasSubstr("rank 9999"));
   EXPECT_THAT(refusal("[1e999]", R"(, "rank": 0})"), HasSubstr("no JSON"));
+  EXPECT_THAT(refusal("[0]", R"(, "rank": 0})"), HasSubstr("took any time"));
   EXPECT_THAT(refusal("[-1]", R"(, "rank": 0})"), HasSubstr("no time"));
   EXPECT_THAT(refusal("[\"x\"]", R"(, "rank": 0})"), HasSubstr("no time"));
   EXPECT_THAT(refusal("[1, 2]", R"(, "rank": 0})"), HasSubstr("unequal"));

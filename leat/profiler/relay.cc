@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <optional>
 #include <random>
@@ -112,6 +113,44 @@ class Memory {
   std::uint64_t held_bytes_ LEAT_GUARDED_BY(mutex_) = 0;
 };
 
+/// What came when.
+class History {
+ public:
+  void add(TimePoint at, const RelayCounts& more) {
+    const MutexLock lock(mutex_);
+    RelayCounts& slot = slots_[at.time_since_epoch() / kSlot];
+    slot.passed_on += more.passed_on;
+    slot.lists += more.lists;
+    slot.bytes += more.bytes;
+    slot.until_first_byte += more.until_first_byte;
+    slot.until_last_byte += more.until_last_byte;
+  }
+  RelayCounts between(TimePoint from, TimePoint until) const {
+    const MutexLock lock(mutex_);
+    RelayCounts sum;
+    const auto end = slots_.upper_bound(until.time_since_epoch() / kSlot);
+    for (auto slot = slots_.upper_bound(from.time_since_epoch() / kSlot);
+         slot != end && slot != slots_.end(); ++slot) {
+      sum.passed_on += slot->second.passed_on;
+      sum.lists += slot->second.lists;
+      sum.bytes += slot->second.bytes;
+      sum.until_first_byte += slot->second.until_first_byte;
+      sum.until_last_byte += slot->second.until_last_byte;
+    }
+    return sum;
+  }
+  void clear() {
+    const MutexLock lock(mutex_);
+    slots_.clear();
+  }
+
+ private:
+  /// So the memory is bounded by the length of a run.
+  static constexpr Nanoseconds kSlot = std::chrono::milliseconds(10);
+  mutable Mutex mutex_;
+  std::map<std::int64_t, RelayCounts> slots_ LEAT_GUARDED_BY(mutex_);
+};
+
 class RelayService final : public HttpService {
  public:
   RelayService(Env env, std::string token, std::uint64_t most_bytes)
@@ -145,7 +184,11 @@ class RelayService final : public HttpService {
             .until_first_byte = Nanoseconds(until_first_byte_),
             .until_last_byte = Nanoseconds(until_last_byte_)};
   }
+  RelayCounts counts_between(TimePoint from, TimePoint until) const {
+    return history_.between(from, until);
+  }
   void reset_counts() {
+    history_.clear();
     passed_on_ = from_memory_ = kept_away_ = lists_ = bytes_ = 0;
     until_first_byte_ = until_last_byte_ = 0;
   }
@@ -167,6 +210,7 @@ class RelayService final : public HttpService {
   std::atomic<std::uint64_t> bytes_ = 0;
   std::atomic<std::int64_t> until_first_byte_ = 0;
   std::atomic<std::int64_t> until_last_byte_ = 0;
+  History history_;
   Memory memory_;
   const std::shared_ptr<const OpenFile> nothing_;
   Mutex mutex_;
@@ -282,15 +326,19 @@ void RelayService::pass_on(const UpstreamRef& upstream,
 }
 
 void RelayService::count(const Question& question, const HttpReply& reply) {
-  ++passed_on_;
-  bytes_ += reply.body.size();
-  if (question.method != "GET") return;
-  if (question.target.key.empty()) {
-    ++lists_;
-  } else {
-    until_first_byte_ += reply.until_first_byte.count();
-    until_last_byte_ += reply.until_last_byte.count();
+  RelayCounts one{.passed_on = 1, .bytes = reply.body.size()};
+  if (question.method == "GET" && question.target.key.empty()) {
+    one.lists = 1;
+  } else if (question.method == "GET") {
+    one.until_first_byte = reply.until_first_byte;
+    one.until_last_byte = reply.until_last_byte;
   }
+  passed_on_ += one.passed_on;
+  lists_ += one.lists;
+  bytes_ += one.bytes;
+  until_first_byte_ += one.until_first_byte.count();
+  until_last_byte_ += one.until_last_byte.count();
+  history_.add(SteadyClock().now(), one);
 }
 
 std::string random_token() {
@@ -314,6 +362,9 @@ class OwnRelay final : public Relay {
   }
   void set_mode(Mode mode) override { service_.set_mode(mode); }
   RelayCounts counts() const override { return service_.counts(); }
+  RelayCounts counts_between(TimePoint from, TimePoint until) const override {
+    return service_.counts_between(from, until);
+  }
   void reset_counts() override { service_.reset_counts(); }
 
  private:

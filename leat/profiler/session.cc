@@ -222,7 +222,9 @@ class Session {
     double slowest = 0;
     double cpu = 0;
     std::uint64_t batches = 0;
-    const RankRecord* late = nullptr;
+    const RankRecord* late = &trial.ranks.front();
+    TimePoint from = late->measured_from;
+    TimePoint until = late->measured_until;
     for (const RankRecord& rank : trial.ranks) {
       run.step_seconds.push_back(rank.step_seconds);
       supply = std::max(supply, seconds_a_batch(rank.supply_seconds));
@@ -232,7 +234,9 @@ class Session {
         late = &rank;
       }
       cpu = std::max(cpu, rank.supply_cpu_seconds.value_or(0));
-      batches += rank.seen + rank.supply_seconds.size();
+      batches += rank.measured_batches;
+      from = std::min(from, rank.measured_from);
+      until = std::max(until, rank.measured_until);
     }
     trials_.runs.push_back(std::move(run));
     if (condition == Condition::kWarm) {
@@ -250,6 +254,9 @@ class Session {
         trials_.cold_ranks.push_back({rank.step_seconds, rank.wait_seconds});
       }
       trials_.cold_batches = batches;
+      if (reads_store_) {
+        trials_.cold_batch_reads = options_.relay->counts_between(from, until);
+      }
       const auto add = [](auto& all, const std::optional<double>& watts) {
         if (watts) all.push_back(*watts);
       };

@@ -59,8 +59,10 @@ struct TrainingTrials {
   /// trainings over several nodes.
   std::vector<double> cold_processor_watts;
   std::vector<double> cold_accelerator_watts;
-  /// Batches that all ranks drew in a cold run.
+  /// In the last cold run, while its steps were measured: the batches that all
+  /// ranks were given, and the traffic that made them.
   std::uint64_t cold_batches = 0;
+  RelayCounts cold_batch_reads;
   /// The reading of a timer inside the script in cold runs: the share of the
   /// slowest rank's steps that it spends in next().
   std::vector<double> naive_wait_fractions;

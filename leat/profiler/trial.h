@@ -67,9 +67,10 @@ struct RankRecord {
   /// same for none.
   TimePoint measured_from{};
   TimePoint measured_until{};
-  std::string loader;       ///< Class of the training's loader.
-  std::string accelerator;  ///< Name of the device, or empty.
-  std::string torch;        ///< Version, or empty.
+  std::uint64_t measured_batches = 0;  ///< Given to it in between.
+  std::string loader;                  ///< Class of the training's loader.
+  std::string accelerator;             ///< Name of the device, or empty.
+  std::string torch;                   ///< Version, or empty.
 };
 
 struct Trial {

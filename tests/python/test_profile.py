@@ -528,6 +528,50 @@ def test_a_bucket_is_told_apart_into_preparation_and_fetch(tmp_path, project):
     assert counters["put"] == 0 and not (folder / "checkpoint").exists()
 
 
+EIGHT_WORKERS = """
+import os, time, boto3
+from torch.utils.data import DataLoader, Dataset
+
+class Objects(Dataset):
+    def __init__(self):
+        self.s3, self.pid = None, None
+        self.keys = [one["Key"] for page in self.client().get_paginator("list_objects_v2").paginate(Bucket="b")
+                     for one in page["Contents"]]
+    def client(self):
+        if self.pid != os.getpid():  # A worker does not use the connections of others.
+            self.s3, self.pid = boto3.client("s3"), os.getpid()
+        return self.s3
+    def __len__(self):
+        return len(self.keys)
+    def __getitem__(self, index):
+        return len(self.client().get_object(Bucket="b", Key=self.keys[index])["Body"].read())
+
+if __name__ == "__main__":
+    for batch in DataLoader(Objects(), batch_size=4, num_workers=8):
+        time.sleep(0.03)
+"""
+
+
+def test_requests_are_those_of_the_batches_that_were_measured(tmp_path, project):
+    """Not those of batches that were read ahead and never given, nor of the listing before the first step."""
+    pytest.importorskip("boto3")
+    folder = tmp_path / "store" / "b"
+    folder.mkdir(parents=True)
+    for number in range(600):
+        (folder / f"{number:03}").write_bytes(os.urandom(1000))
+    (project / "train.py").write_text(EIGHT_WORKERS)
+
+    with leat.testing.Bucket(folder.parent, latency="5ms") as bucket:
+        report = report_of(profile(
+            project, "--steps", "80", "--warmup", "20", "--repeats", "1", "--", sys.executable, "train.py", **bucket.env(),
+        ))  # fmt: skip
+
+    asked = report["fetch_a_batch"]
+    assert asked["gets"] == pytest.approx(4, rel=0.05)
+    assert asked["bytes"] == pytest.approx(4000, rel=0.05)
+    assert asked["lists"] == 0
+
+
 def test_a_loader_of_ours_reads_the_same_bytes_through_the_relay(tmp_path, project):
     folder = tmp_path / "store" / "b"
     folder.mkdir(parents=True)

@@ -89,6 +89,7 @@ class Recorder:
             "supply_seconds": supply,
             "measured_from_seconds": on_monotonic_clock(tally.measured_from),
             "measured_until_seconds": on_monotonic_clock(tally.measured_until),
+            "measured_batches": tally.measured_batches,
             "supply_cpu_seconds": cpu,
             "rows": tally.rows,
             "epoch_batches": tally.epoch_batches,
@@ -169,6 +170,9 @@ class Tally:
         #: When the steps that count began and ended, by time.perf_counter().
         self.measured_from: float | None = None
         self.measured_until: float | None = None
+        #: Batches that were given before, and in between, those that begin an epoch included.
+        self.seen_before = 0
+        self.measured_batches = 0
 
 
 class Timed:
@@ -211,7 +215,9 @@ class Timed:
         if self._given is not None and tally.seen > recorder.warmup + 1:
             if tally.measured_from is None:
                 tally.measured_from = self._given
+                tally.seen_before = tally.seen - 1
             tally.measured_until = given
+            tally.measured_batches = tally.seen - tally.seen_before
             tally.step_seconds.append(given - self._given)
             tally.wait_seconds.append(given - asked)
             if len(tally.step_seconds) == recorder.steps:
