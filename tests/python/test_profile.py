@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import typing
 import warnings
 from collections.abc import Iterator
 
@@ -248,6 +249,29 @@ def test_replayed_batches_have_the_rows_of_the_whole_job(data, project, notes):
     assert report["batch_rows"] == 4
     # A process alone, which draws 8 rows by itself, is given those of one of two.
     assert {line for lines in told_by_processes(notes).values() for line in lines} == {"1 4 4", "2 4 4"}
+
+
+class Pair(typing.NamedTuple):
+    first: object
+    second: object
+
+
+def test_a_batch_that_is_given_again_is_as_new():
+    import torch
+
+    from leat._profile import hook
+
+    kept = {"x": torch.ones(3), "pair": Pair(np.ones(2), [1, 2]), "label": 7, "wide": torch.zeros(1 << 20)}
+    replay = hook.Replay([kept], None, 1, 3, None)
+    for batch in replay:
+        assert batch.pop("label") == 7
+        batch["x"] *= 2
+        batch["pair"].first[0] += 1
+        batch["pair"].second.append(3)
+        assert batch["x"].tolist() == [2, 2, 2]
+        assert batch["pair"].first.tolist() == [2, 1] and batch["pair"].second == [1, 2, 3]
+        assert type(batch["pair"]) is Pair
+        assert batch["wide"] is kept["wide"], "a copy of much would be part of the step"
 
 
 def test_no_batch_is_fetched_in_a_step_that_counts_as_compute(data, project, notes):
