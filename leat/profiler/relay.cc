@@ -17,6 +17,8 @@
 
 #include "leat/base/errors.h"
 #include "leat/base/mutex.h"
+#include "leat/bucket/s3_error.h"
+#include "leat/bucket/s3_reply.h"
 #include "leat/bucket/s3_request.h"
 #include "leat/serve/http_server.h"
 #include "leat/store/http/http_client.h"
@@ -81,6 +83,38 @@ Reply reply_of(HttpReply from, bool is_head,
       FileRange{.file = nothing,
                 .size_bytes = std::strtoull(length.c_str(), nullptr, 10)};
   return reply;
+}
+
+/// The ETag of nothing, as of every write that is dropped.
+constexpr std::string_view kEtag = "d41d8cd98f00b204e9800998ecf8427e";
+
+/// Clients take from these answers what they send next, or take an empty one
+/// for a failure.
+std::string answer_to_write(Operation write, const S3Target& target) {
+  const auto in_xml = [](std::string_view name, std::string_view inside) {
+    return fmt::format(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{0} {1}>{2}</{0}>", name,
+        kS3Namespace, inside);
+  };
+  const std::string object =
+      fmt::format("<Bucket>{}</Bucket><Key>{}</Key>", xml_escape(target.bucket),
+                  xml_escape(target.key));
+  const std::string etag = fmt::format("<ETag>&quot;{}&quot;</ETag>", kEtag);
+  switch (write) {
+    case Operation::kCreateUpload:
+      return in_xml("InitiateMultipartUploadResult",
+                    object + "<UploadId>leat-profile</UploadId>");
+    case Operation::kCompleteUpload:
+      return in_xml("CompleteMultipartUploadResult", object + etag);
+    case Operation::kCopyObject:
+      return in_xml(
+          "CopyObjectResult",
+          "<LastModified>1970-01-01T00:00:00.000Z</LastModified>" + etag);
+    case Operation::kDeleteObjects:
+      return in_xml("DeleteResult", "");
+    default:
+      return "";
+  }
 }
 
 /// Bytes that were read before, up to a limit.
@@ -167,10 +201,14 @@ class RelayService final : public HttpService {
   /// "/TOKEN": in front of every path that is answered.
   const std::string& path() const { return path_; }
   void answer(const Question& question, SendReply send);
-  void acknowledge(const SendReply& send) {
+  void acknowledge(Operation write, const S3Target& target,
+                   const SendReply& send) {
     ++kept_away_;
     Reply reply;
-    reply.headers = "ETag: \"d41d8cd98f00b204e9800998ecf8427e\"\r\n";
+    reply.body = answer_to_write(write, target);
+    reply.headers = reply.body.empty()
+                        ? fmt::format("ETag: \"{}\"\r\n", kEtag)
+                        : std::string("Content-Type: application/xml\r\n");
     send(std::move(reply));
   }
 
@@ -226,6 +264,10 @@ class RelayExchange final : public Exchange {
     if (!head.target.starts_with(service.path() + "/")) return;
     auto target = parse_target(head.target.substr(service.path().size()));
     if (!target) return;
+    operation_ = operation_of(head.method, *target,
+                              head.header("x-amz-copy-source").empty()
+                                  ? CopySource::kAbsent
+                                  : CopySource::kPresent);
     Question question{
         .method = std::string(head.method),
         .target = *std::move(target),
@@ -242,13 +284,16 @@ class RelayExchange final : public Exchange {
 
   void on_request(SendReply send) override {
     if (!question_) return send(failure("not a path of this relay"));
-    if (!is_read_) return service_.acknowledge(send);
+    if (!is_read_) {
+      return service_.acknowledge(operation_, question_->target, send);
+    }
     service_.answer(*question_, std::move(send));
   }
 
  private:
   RelayService& service_;
   const bool is_read_;
+  Operation operation_ = Operation::kNotImplemented;
   std::optional<Question> question_;
 };
 

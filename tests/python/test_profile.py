@@ -552,6 +552,31 @@ def test_a_bucket_is_told_apart_into_preparation_and_fetch(tmp_path, project):
     assert counters["put"] == 0 and not (folder / "checkpoint").exists()
 
 
+def test_writes_of_every_kind_are_acknowledged_as_a_store_would(tmp_path, project):
+    """A checkpoint of over 8 MB goes up in parts, under the name that the answer to the first request gives."""
+    pytest.importorskip("boto3")
+    folder = tmp_path / "store" / "b"
+    folder.mkdir(parents=True)
+    (folder / "kept").write_bytes(b"kept")
+    (project / "train.py").write_text(
+        "import io, boto3\n"
+        "from torch.utils.data import DataLoader\n"
+        "s3 = boto3.client('s3')\n"
+        "s3.upload_fileobj(io.BytesIO(bytes(20 << 20)), 'b', 'a & b')\n"
+        "assert s3.copy_object(Bucket='b', Key='copy', CopySource='b/kept')['CopyObjectResult']['ETag']\n"
+        "assert not s3.delete_objects(Bucket='b', Delete={'Objects': [{'Key': 'kept'}]}).get('Errors')\n"
+        "s3.delete_object(Bucket='b', Key='kept')\n"
+        "for _ in DataLoader(list(range(99))): pass\n"
+    )
+
+    with leat.testing.Bucket(folder.parent) as bucket:
+        report_of(profile(
+            project, "--steps", "4", "--warmup", "1", "--repeats", "1", "--", sys.executable, "train.py", **bucket.env(),
+        ))  # fmt: skip
+
+    assert {path.name for path in folder.iterdir()} == {"kept"}
+
+
 EIGHT_WORKERS = """
 import os, time, boto3
 from torch.utils.data import DataLoader, Dataset
