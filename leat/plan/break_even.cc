@@ -128,7 +128,7 @@ std::vector<CheapestFrom> cheapest_by_epochs(std::span<const Way> ways,
     if (way != runs.back().way) runs.push_back({epochs, way});
   }
   std::uint64_t from = listed;
-  // Of straight lines each is the lowest once at most.
+  // Each of several straight lines is the lowest once at most.
   for (std::size_t changes = 1; changes < lines.size(); ++changes) {
     std::optional<CheapestFrom> next;
     for (std::size_t i = 0; i < lines.size(); ++i) {

@@ -147,7 +147,7 @@ class Memory {
   std::uint64_t held_bytes_ LEAT_GUARDED_BY(mutex_) = 0;
 };
 
-/// What came when.
+/// The traffic by the time at which it came.
 class History {
  public:
   void add(TimePoint at, const RelayCounts& more) {

@@ -39,7 +39,7 @@ def merge(traces: list[str | os.PathLike[str]], out: str | os.PathLike[str]) -> 
                 event["ts"] += later / 1000
             if "pid" in event:
                 event["pid"] = own[event["pid"]]
-            for name in ("id", "bind_id"):  # Of an arrow: the format has them in common for all processes.
+            for name in ("id", "bind_id"):  # The arrows of all processes share them.
                 if name in event and number > 0:
                     event[name] = f"{number}:{event[name]}"
             events.append(event)

@@ -93,7 +93,8 @@ def two_nodes() -> Iterator[tuple[list[str], dict[str, str]]]:
             yield ["--bucket-writes", "--node", "env", "--node", "env", "--master-addr", "localhost"], {}
             return
         prefixes = [word for node in range(2) for word in ("--node", " ".join(enter(node)))]
-        yield ["--bucket-writes", *prefixes, "--master-addr", delayed_link.address(0)], {"GLOO_SOCKET_IFNAME": delayed_link.DEVICE}
+        flags = ["--bucket-writes", *prefixes, "--master-addr", delayed_link.address(0)]
+        yield flags, {"GLOO_SOCKET_IFNAME": delayed_link.DEVICE}
 
 
 def farthest_from_truth(report: dict, truth: dict[str, int]) -> tuple[float, dict[str, float]]:
@@ -416,7 +417,7 @@ def test_the_cpu_time_of_a_batch_does_not_end_with_the_workers(monkeypatch):
     used = iter([10.0, 10.5, 11.5, 3.0, 4.5])
     monkeypatch.setattr(hook, "cpu_seconds", lambda: next(used))
 
-    assert hook.drain(iter(range(5)), 6, lambda: iter(range(5)))[1] == 1, "of the fourth, the fifth, and that of other workers"
+    assert hook.drain(iter(range(5)), 6, lambda: iter(range(5)))[1] == 1, "of the fourth, the fifth, and other workers'"
 
 
 def test_a_loader_is_begun_again_until_enough_batches_came():
@@ -439,7 +440,7 @@ def test_a_loader_is_begun_again_until_enough_batches_came():
 
 
 def test_an_epoch_that_ends_with_the_steps_does_not_make_batches_free(project):
-    """What is left of it when the steps are over was made ahead, or is nothing."""
+    """The rest of it, once the steps are over, was made ahead, or is nothing."""
     (project / "train.py").write_text(
         "import time\n"
         "from torch.utils.data import DataLoader, Dataset\n"
@@ -571,7 +572,8 @@ def test_writes_of_every_kind_are_acknowledged_as_a_store_would(tmp_path, projec
 
     with leat.testing.Bucket(folder.parent) as bucket:
         report_of(profile(
-            project, "--steps", "4", "--warmup", "1", "--repeats", "1", "--", sys.executable, "train.py", **bucket.env(),
+            project, "--steps", "4", "--warmup", "1", "--repeats", "1", "--", sys.executable, "train.py",
+            **bucket.env(),
         ))  # fmt: skip
 
     assert {path.name for path in folder.iterdir()} == {"kept"}
@@ -612,7 +614,8 @@ def test_requests_are_those_of_the_batches_that_were_measured(tmp_path, project)
 
     with leat.testing.Bucket(folder.parent, latency="5ms") as bucket:
         report = report_of(profile(
-            project, "--steps", "80", "--warmup", "20", "--repeats", "1", "--", sys.executable, "train.py", **bucket.env(),
+            project, "--steps", "80", "--warmup", "20", "--repeats", "1", "--", sys.executable, "train.py",
+            **bucket.env(),
         ))  # fmt: skip
 
     asked = report["fetch_a_batch"]
