@@ -7,7 +7,8 @@ of a length drawn at random: compute, decode and fetch of each sample, and, with
 processes or two nodes, the exchange between them; of some pairs only one rank fetches
 slowly. Two nodes are network namespaces joined by a link with a delay
 (bench/delayed_link.py), which the exchange takes on top of its sleep; who is not root
-gets processes that are told that they are nodes. A sleep ends when a core is free for it: the truth is
+gets processes that are told that they are nodes. Over nodes, decode and fetch are one
+part, `input`. A sleep ends when a core is free for it: the truth is
 what each took, as the training itself wrote it down in the cold run. The error of a part
 is its distance from that, in percent of the true step. `sum` is the error of the whole
 step; `unprofiled`, its error against the same training run once more without the
@@ -39,7 +40,7 @@ from leat.testing import find_binary
 from measure import report
 
 TRAINING = pathlib.Path(__file__).resolve().parent.parent / "tests" / "python" / "profiled_training.py"
-PARTS = ("compute", "interconnect", "network", "preparation", "fetch")
+PARTS = ("compute", "interconnect", "network", "preparation", "fetch", "input")
 BATCH = 2
 WARMUP = 3
 #: Where a piece that the training wrote down belongs; "exchange" to the one that it ends.
@@ -80,7 +81,7 @@ class Mixture:
         """Flags of `leat profile`."""
         if self.nodes == 2:
             prefixes = [word for node in range(2) for word in ("--node", " ".join(enter(node)))]
-            return ["--nproc-per-node", "1", *prefixes, "--master-addr", self.first]
+            return ["--bucket-writes", "--nproc-per-node", "1", *prefixes, "--master-addr", self.first]
         return ["--nproc-per-node", "2"] if self.ranks == 2 else []
 
     def words(self, folder: pathlib.Path) -> list[str]:
@@ -116,14 +117,14 @@ def profiled(mixture: Mixture, enter: Enter, folder: pathlib.Path, args: argpars
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     told = json.loads(done.stdout)
-    if told["proof"]["why_no_warm"]:
+    if mixture.nodes == 1 and told["proof"]["why_no_warm"]:
         sys.exit(f"cold cannot be told from warm here: {told['proof']['why_no_warm']}")
     return told
 
 
 def run_by_itself(mixture: Mixture, enter: Enter, folder: pathlib.Path, args: argparse.Namespace) -> None:
     """The training as it is without the profiler, its files as cold as the profiler's."""
-    for file in (folder / "data").iterdir():
+    for file in (folder / "data").iterdir() if mixture.nodes == 1 else ():
         with file.open("rb") as opened:
             os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     joint = {"WORLD_SIZE": mixture.ranks, "LOCAL_WORLD_SIZE": mixture.ranks // mixture.nodes, "MASTER_ADDR": mixture.first, "MASTER_PORT": 29571}
@@ -175,7 +176,14 @@ def truth_of(mixture: Mixture, folder: pathlib.Path, steps: int) -> tuple[dict[s
     truth["network" if mixture.nodes == 2 else "interconnect"] += last.get("exchange", 0)
     inside = ("compute", "interconnect", "network", "exchange")
     naive = {**dict.fromkeys(PARTS, 0.0), "compute": sum(ranks[0].get(piece, 0) for piece in inside), "fetch": ranks[0]["wait"]}
-    return truth, naive
+    return told_apart(mixture, truth), told_apart(mixture, naive)
+
+
+def told_apart(mixture: Mixture, parts: dict[str, float]) -> dict[str, float]:
+    """Only on one node can the profiler tell preparation and fetch apart."""
+    if mixture.nodes == 1:
+        return parts
+    return {**parts, "input": parts["preparation"] + parts["fetch"], "preparation": 0.0, "fetch": 0.0}
 
 
 def row_of(number: int, mixture: Mixture, folder: pathlib.Path, args: argparse.Namespace) -> dict[str, Any]:

@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <string>
+#include <vector>
 
 #include "leat/base/errors.h"
 #include "leat/base/units.h"
@@ -299,6 +302,15 @@ Result<void> run_dataset(const PlanFlags& flags, CommandContext& context) {
   return {};
 }
 
+/// Whether its value is that of the environment, which holds for all commands:
+/// nobody gave it to this one.
+bool is_of_environment(const CLI::Option& option) {
+  const std::string name = option.get_envname();
+  const char* const value = name.empty() ? nullptr : std::getenv(name.c_str());
+  return value != nullptr &&
+         option.results() == std::vector<std::string>{value};
+}
+
 Result<void> run_plan(const PlanFlags& flags, CommandContext& context) {
   if (flags.dataset.url.empty() == flags.simulate_file.empty()) {
     return invalid(
@@ -307,7 +319,7 @@ Result<void> run_plan(const PlanFlags& flags, CommandContext& context) {
   }
   if (flags.simulate_file.empty()) return run_dataset(flags, context);
   for (const CLI::Option* option : flags.of_a_dataset->get_options()) {
-    if (option->count() == 0) continue;
+    if (option->count() == 0 || is_of_environment(*option)) continue;
     return invalid(
         "{} is of a dataset, and what --simulate runs is in its file: say it "
         "there, or give a URL",
@@ -356,8 +368,6 @@ std::function<Result<void>(CommandContext&)> add_plan(CLI::App& app) {
   CLI::App* const of_a_dataset = app.add_option_group("of a dataset");
   add_job_flags(*of_a_dataset, *flags);
   flags->billing.add_to(*of_a_dataset);
-  // Not from the environment, which would contradict --simulate.
-  of_a_dataset->get_option("--node-per-hour")->envname("");
   of_a_dataset->add_flag("--peers-in-zones", flags->are_peers_in_zones,
                          "nodes are in different zones");
   of_a_dataset->add_flag("--break-even", flags->is_break_even,

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -119,6 +120,53 @@ TEST_F(PlanCommandTest, ComparesCachesForADataset) {
   }
   EXPECT_TRUE(has_belady);
   EXPECT_EQ(told["packing"]["gets_an_epoch"], 1);
+}
+
+/// Variables of this process, for as long as it lives.
+class PricesInEnvironment {
+ public:
+  explicit PricesInEnvironment(const std::string& prices_file) {
+    ::setenv("LEAT_PROVIDER", "mine", 1);
+    ::setenv("LEAT_PRICES", prices_file.c_str(), 1);
+    ::setenv("LEAT_NAT", "1", 1);
+    ::setenv("LEAT_NODE_PER_HOUR", "7200", 1);
+  }
+  ~PricesInEnvironment() {
+    for (const char* name :
+         {"LEAT_PROVIDER", "LEAT_PRICES", "LEAT_NAT", "LEAT_NODE_PER_HOUR"}) {
+      ::unsetenv(name);
+    }
+  }
+  PricesInEnvironment(const PricesInEnvironment&) = delete;
+  PricesInEnvironment& operator=(const PricesInEnvironment&) = delete;
+};
+
+TEST_F(PlanCommandTest, PricesOfTheEnvironmentAreThoseOfADatasetAlone) {
+  put("data/0.jpg", std::string(1000, 'x'));
+  const std::string jobs = put("jobs.toml", kJobs);
+  const PricesInEnvironment prices(
+      put("mine.toml", "[mine]\nget_per_1000 = 1000\nnat_per_gb = 1e6\n"));
+
+  const Outcome of_url = run({path("data"), "--json", "--global-batch-size",
+                              "1", "--epochs", "1", "--step-time", "1s"});
+  const Outcome of_file = run({"--simulate", jobs, "--json"});
+  const Outcome given = run({"--simulate", jobs, "--nat"});
+
+  ASSERT_EQ(of_url.code, ExitCode::kDone) << of_url.err;
+  const auto told = nlohmann::json::parse(of_url.out);
+  EXPECT_EQ(told["provider"], "mine");
+  const auto dollars = told["caches"][0]["dollars"];
+  EXPECT_NEAR(dollars["gets"].get<double>(), 1, 1e-9);
+  EXPECT_GT(dollars["nat"].get<double>(), 0);
+  EXPECT_GE(dollars["hours"].get<double>(), 2) << "a second or more of a node";
+  ASSERT_EQ(of_file.code, ExitCode::kDone) << of_file.err;
+  const auto as_the_file_says =
+      nlohmann::json::parse(of_file.out)["simulations"][0]["total"]["dollars"];
+  EXPECT_DOUBLE_EQ(as_the_file_says["gets"], 2);
+  EXPECT_DOUBLE_EQ(as_the_file_says["nat"], 0);
+  EXPECT_DOUBLE_EQ(as_the_file_says["hours"], 0);
+  EXPECT_EQ(given.code, ExitCode::kWrongUsage);
+  EXPECT_THAT(given.err, HasSubstr("--nat is of a dataset"));
 }
 
 TEST_F(PlanCommandTest, ThePricesMayBeTheUsers) {

@@ -56,17 +56,30 @@ EpochCounts sum_of(const std::vector<EpochCounts>& epochs) {
   return sum;
 }
 
-/// The rate of all ranks, in the epoch that asks for most.
-double gets_per_second(const SimulationReport& report,
-                       const SimulationOptions& options) {
-  const double scale =
-      options.only_ranks == 0
-          ? 1
-          : static_cast<double>(options.ranks) / options.only_ranks;
+/// The counts of all ranks, from those of the ranks that were simulated.
+std::vector<EpochCounts> of_all_ranks(std::vector<EpochCounts> epochs,
+                                      const SimulationOptions& options) {
+  if (options.only_ranks == 0) return epochs;
+  const auto scale = [&](std::uint64_t& count) {
+    count = static_cast<std::uint64_t>(std::llround(
+        static_cast<double>(count) * options.ranks / options.only_ranks));
+  };
+  for (EpochCounts& epoch : epochs) {
+    for (std::uint64_t* count : {&epoch.reads, &epoch.peer_hits, &epoch.gets,
+                                 &epoch.get_bytes, &epoch.peer_bytes}) {
+      scale(*count);
+    }
+    for (std::uint64_t& hits : epoch.tier_hits) scale(hits);
+  }
+  return epochs;
+}
+
+/// The rate in the epoch that asks for most.
+double gets_per_second(const std::vector<EpochCounts>& epochs) {
   double most = 0;
-  for (const EpochCounts& epoch : report.epochs) {
-    most = std::max(
-        most, scale * ratio(static_cast<double>(epoch.gets), epoch.seconds));
+  for (const EpochCounts& epoch : epochs) {
+    most =
+        std::max(most, ratio(static_cast<double>(epoch.gets), epoch.seconds));
   }
   return most;
 }
@@ -90,16 +103,16 @@ std::string in_a_line(const Json& name) {
 Json totals_json(const SimulationReport& report,
                  const SimulationOptions& options, const Prices& prices,
                  const Billing& billing) {
-  const EpochCounts sum = sum_of(report.epochs);
-  const EpochCounts first =
-      report.epochs.empty() ? EpochCounts{} : report.epochs.front();
+  const auto epochs = of_all_ranks(report.epochs, options);
+  const EpochCounts sum = sum_of(epochs);
+  const EpochCounts first = epochs.empty() ? EpochCounts{} : epochs.front();
   Json totals = epoch_json(sum);
   // The first epoch finds nothing in a cache and would blur the others.
   totals["hit_ratio_later"] =
       1 - ratio(static_cast<double>(sum.gets - first.gets),
                 static_cast<double>(sum.reads - first.reads));
   if (report.epochs.size() < 2) totals["hit_ratio_later"] = nullptr;
-  const double asked = gets_per_second(report, options);
+  const double asked = gets_per_second(epochs);
   totals["gets_per_second"] = asked;
   totals["is_past_limit"] =
       prices.gets_per_second > 0 && asked > prices.gets_per_second;
@@ -110,7 +123,8 @@ Json totals_json(const SimulationReport& report,
 Json simulation_json(const NamedSimulation& simulation,
                      const SimulationReport& report) {
   Json epochs = Json::array();
-  for (const EpochCounts& epoch : report.epochs) {
+  for (const EpochCounts& epoch :
+       of_all_ranks(report.epochs, simulation.options)) {
     epochs.push_back(epoch_json(epoch));
   }
   return {{"name", simulation.name},

@@ -57,6 +57,7 @@ struct ProfileFlags {
   std::string html;
   LedgerFlags ledger;
   bool no_scratch = false;
+  bool bucket_writes = false;
   bool is_json = false;
 };
 
@@ -147,6 +148,14 @@ Result<LaunchPlan> launch_plan(const ProfileFlags& flags, const Env& env) {
     return invalid(
         "--master-addr: the address at which the other nodes reach the first");
   }
+  if (!runs_here(plan) && !flags.no_scratch && !flags.bucket_writes) {
+    return invalid(
+        "--node, --nodes: what the script writes to a bucket would reach the "
+        "bucket, in each of the runs, since the endpoint that drops such "
+        "writes "
+        "is on this machine alone: pass --bucket-writes if that may be, or "
+        "profile one node, on that node and without these flags");
+  }
   return plan;
 }
 
@@ -231,7 +240,7 @@ Result<Json> profile(const ProfileFlags& flags, const LaunchPlan& launch,
                                 context.stop));
   }
   std::unique_ptr<Relay> relay;
-  if (launch.nodes.size() == 1) {  // Other nodes do not reach our loopback.
+  if (runs_here(launch)) {  // Other nodes do not reach our loopback.
     LEAT_TRY(relay, open_relay(context.env, relay_bytes()));
     session.relay = relay.get();
     for (const char* name : {"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"}) {
@@ -321,6 +330,10 @@ std::function<Result<void>(CommandContext&)> add_profile(CLI::App& app) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--no-scratch", flags->no_scratch,
                "let the script write its checkpoints and logs for real");
+  app.add_flag(
+      "--bucket-writes", flags->bucket_writes,
+      "with --node or --nodes: let the script write to its buckets for "
+      "real");
   flags->ledger.add_to(app);
   flags->ledger.add_energy_to(app);
   app.add_option("--html", flags->html,

@@ -38,6 +38,10 @@ Json or_null(std::uint64_t value) {
   return value > 0 ? Json(value) : Json(nullptr);
 }
 
+Json median_or_null(const std::vector<double>& values) {
+  return values.empty() ? Json(nullptr) : Json(median(values));
+}
+
 Json head_json(const ProfileSettings& settings) {
   return {{"leat_profile", kVersion},
           {"versions", {{"leat", LEAT_VERSION}}},
@@ -99,11 +103,12 @@ Json reads_json(const std::vector<RelayCounts>& reads) {
 /// The requests of a batch to the store, in the last cold run.
 Json fetch_json(const TrainingTrials& trials) {
   if (trials.cold_reads.empty() || trials.cold_batches == 0) return nullptr;
-  const RelayCounts& reads = trials.cold_reads.back();
-  if (reads.passed_on == 0) return nullptr;
+  const RelayCounts& all = trials.cold_reads.back();
+  if (all.passed_on == 0) return nullptr;
+  const RelayCounts& reads = trials.cold_batch_reads;
   const auto batches = static_cast<double>(trials.cold_batches);
-  const double whole = static_cast<double>(reads.until_last_byte.count());
-  const double first = static_cast<double>(reads.until_first_byte.count());
+  const double whole = static_cast<double>(all.until_last_byte.count());
+  const double first = static_cast<double>(all.until_first_byte.count());
   return {
       {"gets", static_cast<double>(reads.passed_on - reads.lists) / batches},
       {"lists", static_cast<double>(reads.lists) / batches},
@@ -176,8 +181,9 @@ Json profile_json(const ProfileSettings& settings, const TrainingTrials& trials,
   report["step_high"] = split.step.high;
   report["parts"] = parts_json(split);
   report["condition_seconds"] = conditions_json(split);
-  report["supply_seconds"] = {{"warm", median(trials.warm_supply_seconds)},
-                              {"cold", median(trials.cold_supply_seconds)}};
+  report["supply_seconds"] = {
+      {"warm", median_or_null(trials.warm_supply_seconds)},
+      {"cold", median_or_null(trials.cold_supply_seconds)}};
   report["supply_cpu_seconds"] =
       or_null(median(trials.warm_supply_cpu_seconds));
   report["naive_wait_fraction"] = median(trials.naive_wait_fractions);
@@ -198,6 +204,8 @@ Json profile_json(const ProfileSettings& settings, const TrainingTrials& trials,
   report["epoch_batches"] = or_null(trials.epoch_batches);
   report["loader"] = trials.loader;
   report["workers"] = trials.workers ? Json(*trials.workers) : Json(nullptr);
+  report["loads_ahead"] = trials.loads_ahead;
+  report["is_pipelined"] = trials.is_pipelined;
   report["accelerator"] = trials.accelerator;
   return report;
 }

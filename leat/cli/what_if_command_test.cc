@@ -48,6 +48,36 @@ TEST_F(WhatIfCommandTest, SaysWhatRemovesTheWaitAndWhatWasNotMeasured) {
   EXPECT_THAT(done.out, HasSubstr("cores        - the CPU time"));
 }
 
+TEST_F(WhatIfCommandTest, WithoutTheTimeOfABatchNoCurveIsDrawn) {
+  Json report = small_report();
+  report["supply_seconds"]["cold"] = nullptr;
+  const Outcome done = run(report.dump(), {"--json"});
+
+  ASSERT_EQ(done.code, ExitCode::kDone) << done.err;
+  const Json told = Json::parse(done.out);
+  for (const auto& [knob, curve] : told["curves"].items()) {
+    EXPECT_TRUE(curve["points"].empty()) << knob;
+    EXPECT_NE(curve["why_not"], "") << knob;
+  }
+  EXPECT_THAT(run(report.dump()).out,
+              HasSubstr("accelerator  - the time to make a batch"));
+  EXPECT_THAT(run(report.dump()).out,
+              HasSubstr("goes with nothing that was measured"));
+}
+
+TEST_F(WhatIfCommandTest, ALoaderThatLoadsAheadIsNotToldToDoSo) {
+  Json report = small_report();
+  report["loader"] = "leat.torch.DataLoader";
+  ASSERT_THAT(run(report.dump()).out, HasSubstr("batches made while training"));
+
+  report["loads_ahead"] = true;
+  report["is_pipelined"] = true;
+  const Outcome done = run(report.dump());
+
+  ASSERT_EQ(done.code, ExitCode::kDone) << done.err;
+  EXPECT_THAT(done.out, Not(HasSubstr("batches made while training")));
+}
+
 TEST_F(WhatIfCommandTest, ASmallChangeIsToldAsAShareAndNotAsNone) {
   Json report = small_report();
   report["parts"]["fetch"]["seconds"] = 0.004;

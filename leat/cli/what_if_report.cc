@@ -126,21 +126,34 @@ Result<MeasuredStep> measured_step(const Json& report) {
   const auto part = [&](const char* name) {
     return numbers.maybe({"parts", name, "seconds"}).value_or(0);
   };
+  const auto is_true = [&](const char* name) {
+    const Json* told = find(report, {name});
+    return told != nullptr && *told == true;
+  };
+  // Older reports tell by the loader's name alone.
   const Json* loader = find(report, {"loader"});
+  const bool is_pipelined = find(report, {"is_pipelined"}) != nullptr
+                                ? is_true("is_pipelined")
+                                : loader != nullptr && *loader == "leat.Loader";
   std::optional<std::uint32_t> workers;
   if (const auto told = numbers.maybe({"workers"})) {
     workers = static_cast<std::uint32_t>(std::min(*told, kMostWorkers));
   }
+  const bool has_warm = find(report, {"parts", "input"}) == nullptr;
+  const auto warm_supply = numbers.maybe({"supply_seconds", "warm"});
+  const auto cold_supply = numbers.maybe({"supply_seconds", "cold"});
   const MeasuredStep step{
       .compute = numbers.must({"parts", "compute", "seconds"}),
       .interconnect = part("interconnect"),
       .network = part("network"),
       .preparation = part("preparation"),
       .fetch = part("fetch") + part("input"),
-      .has_warm = find(report, {"parts", "input"}) == nullptr,
-      .warm_supply = numbers.must({"supply_seconds", "warm"}),
-      .cold_supply = numbers.must({"supply_seconds", "cold"}),
-      .is_pipelined = loader != nullptr && *loader == "leat.Loader",
+      .has_warm = has_warm,
+      .warm_supply = warm_supply.value_or(0),
+      .cold_supply = cold_supply.value_or(0),
+      .has_supply = cold_supply && (warm_supply || !has_warm),
+      .is_pipelined = is_pipelined,
+      .loads_ahead = is_true("loads_ahead"),
       .workers = workers,
       .preparation_cpu = numbers.maybe({"supply_cpu_seconds"}),
       .cores = numbers.must({"cores"}),

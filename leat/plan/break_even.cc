@@ -16,6 +16,8 @@ namespace {
 /// Nobody trains for as many epochs as this, so a later
 /// crossing does not count.
 constexpr double kMostCrossing = 1e9;
+/// A gain that is less of an epoch's cost is how sums round.
+constexpr double kLeastGain = 1e-12;
 
 void add(WayUse& use, const WayPart& part, double times, double nodes) {
   use.usage.gets += times * part.gets;
@@ -35,10 +37,14 @@ class CostLine {
   double at(std::uint64_t epochs) const {
     return cost_of(use_of(way_, epochs, nodes_), prices_, billing_).total();
   }
-  /// The cost of each epoch past the listed ones.
+  /// The cost of each epoch past the listed ones. Not a difference of totals,
+  /// which would be how those round.
   double slope() const {
-    const std::uint64_t listed = way_.epochs.size();
-    return at(listed + 1) - at(listed);
+    const Way last{.name = {},
+                   .epochs = {way_.epochs.back()},
+                   .memory_bytes = way_.memory_bytes,
+                   .disk_bytes = way_.disk_bytes};
+    return cost_of(use_of(last, 1, nodes_), prices_, billing_).total();
   }
 
  private:
@@ -53,15 +59,16 @@ class CostLine {
 std::optional<std::uint64_t> crossing(const CostLine& now,
                                       const CostLine& other,
                                       std::uint64_t from) {
-  const double gain = now.slope() - other.slope();
-  if (!(gain > 0)) return std::nullopt;
+  const double slope = now.slope();
+  const double gain = slope - other.slope();
+  if (!(gain > kLeastGain * slope)) return std::nullopt;
   const double lead = other.at(from) - now.at(from);
   const double more = std::floor(std::max(lead, 0.0) / gain);
   if (more > kMostCrossing) return std::nullopt;
-  std::uint64_t epochs = from + static_cast<std::uint64_t>(more);
+  const std::uint64_t epochs = from + static_cast<std::uint64_t>(more);
   // The division rounds, so that it may be one off.
-  while (epochs <= from || !(other.at(epochs) < now.at(epochs))) ++epochs;
-  return epochs;
+  const bool is_there = epochs > from && other.at(epochs) < now.at(epochs);
+  return is_there ? epochs : epochs + 1;
 }
 
 /// The index of the cheapest; an equal cost keeps `now`.
@@ -120,16 +127,19 @@ std::vector<CheapestFrom> cheapest_by_epochs(std::span<const Way> ways,
     const std::size_t way = cheapest_at(epochs, lines, runs.back().way);
     if (way != runs.back().way) runs.push_back({epochs, way});
   }
-  for (std::uint64_t from = listed;;) {
-    std::optional<std::uint64_t> next;
-    for (const CostLine& line : lines) {
-      const auto at = crossing(lines[runs.back().way], line, from);
-      if (at && (!next || *at < *next)) next = at;
+  std::uint64_t from = listed;
+  // Each of several straight lines is the lowest once at most.
+  for (std::size_t changes = 1; changes < lines.size(); ++changes) {
+    std::optional<CheapestFrom> next;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      const auto at = crossing(lines[runs.back().way], lines[i], from);
+      if (at && (!next || *at < next->epochs)) next = {*at, i};
     }
-    if (!next) return runs;
-    from = *next;
-    runs.push_back({from, cheapest_at(from, lines, runs.back().way)});
+    if (!next) break;
+    from = next->epochs;
+    runs.push_back({from, cheapest_at(from, lines, next->way)});
   }
+  return runs;
 }
 
 std::vector<EvenPrice> even_prices(const WayUse& first, const WayUse& second,

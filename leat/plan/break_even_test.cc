@@ -88,6 +88,27 @@ TEST(BreakEvenTest, EqualWaysKeepTheFirst) {
   EXPECT_EQ(runs[0].way, 0u);
 }
 
+TEST(BreakEvenTest, WaysWhoseEpochsCostTheSameDoNotCross) {
+  // Their totals differ by a LIST, and by how sums of such numbers round: at
+  // some of these prices for the good of one way, at some for the other.
+  Way dearer{
+      .name = "a", .lists = 2, .epochs = {{.seconds = 18611, .gets = 9549657}}};
+  Way cheaper = dearer;
+  cheaper.lists = 1;
+  for (int i = 0; i < 50; ++i) {
+    const Prices prices{.get_per_1000 = 0.0004 * (i % 5),
+                        .list_per_1000 = 0.005};
+    const Billing billing{.node_per_hour = 2713.04 + i / 5};
+    for (const auto& ways :
+         {std::vector{dearer, cheaper}, std::vector{cheaper, dearer}}) {
+      const auto runs = cheapest_by_epochs(ways, 1, prices, billing);
+
+      ASSERT_EQ(runs.size(), 1u) << i;
+      EXPECT_EQ(ways[runs[0].way].lists, 1) << i;
+    }
+  }
+}
+
 /// The slow, obvious way: every number of epochs is priced.
 std::vector<CheapestFrom> one_by_one(std::span<const Way> ways,
                                      std::uint64_t most) {

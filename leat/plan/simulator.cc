@@ -54,7 +54,11 @@ class Simulation {
       servers_.emplace(*options_.peer_memory, options_.samples, options_.sizes);
     }
     if (options_.times.has_value()) {
-      clock_.emplace(*options_.times, ranks_, options_.ranks / options_.nodes);
+      TimeOptions times = *options_.times;
+      // The others take their shares of it.
+      times.store_bytes_per_second *=
+          static_cast<double>(ranks_) / options_.ranks;
+      clock_.emplace(times, ranks_, options_.ranks / options_.nodes);
     }
     return {};
   }
@@ -206,7 +210,11 @@ class Simulation {
       }
       const auto [least, most] = std::ranges::minmax(gets_);
       counts.uneven_gets += most - least;
-      if (clock_.has_value()) clock_->end_step();
+      if (!clock_.has_value()) continue;
+      clock_->end_step();
+      if (k > 0) continue;
+      counts.first_step_seconds = clock_->seconds() - seconds;
+      counts.first_step_wait_seconds = clock_->wait_seconds() - waited;
     }
     if (clock_.has_value()) {
       counts.seconds = clock_->seconds() - seconds;

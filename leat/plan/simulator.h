@@ -67,7 +67,8 @@ struct SimulationOptions {
   /// Absent: none. Not allowed with CacheScope::kPeers.
   std::optional<PeerMemory> peer_memory = std::nullopt;
   /// The number of ranks to simulate, from the first on (whole nodes if they
-  /// share caches): independent caches behave much alike. 0: all.
+  /// share caches): independent caches behave much alike. They have their
+  /// share of each link's bandwidth. 0: all.
   std::uint32_t only_ranks = 0;
   /// Absent: nothing is timed.
   std::optional<TimeOptions> times = std::nullopt;
@@ -88,6 +89,9 @@ struct EpochCounts {
   std::uint64_t peer_bytes = 0;
   double seconds = 0;
   double wait_seconds = 0;  ///< The part in which training lacks data.
+  /// The same of its first step alone.
+  double first_step_seconds = 0;
+  double first_step_wait_seconds = 0;
 };
 
 struct SimulationReport {

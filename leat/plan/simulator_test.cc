@@ -439,6 +439,23 @@ TEST(SimulatorTest, SomeRanksStandForAll) {
   EXPECT_NEAR(hit_ratio(one), all, .01);
 }
 
+TEST(SimulatorTest, SomeRanksHaveTheirShareOfTheLinks) {
+  for (const std::uint32_t nodes : {1, 2}) {
+    SimulationOptions options = job_of(8000, nodes, 1, "", 0);
+    options.ranks = 8;
+    options.scope = CacheScope::kRank;
+    options.tiers.clear();
+    options.sizes = {125000};  // 1 GB.
+    options.times =
+        TimeOptions{.bytes_per_second = 100e6, .store_bytes_per_second = 100e6};
+    const double all = run(options).epochs[0].seconds;
+    EXPECT_NEAR(all, 10, 0.1);
+    options.only_ranks = 1;
+
+    EXPECT_NEAR(run(options).epochs[0].seconds, all, 0.01 * all) << nodes;
+  }
+}
+
 TEST(SimulatorTest, WhatCannotBeSimulatedSaysWhy) {
   const auto message = [](const auto& change) {
     SimulationOptions options = job_of(100, 2, 2, "lru", 10);

@@ -193,14 +193,30 @@ SimulationOptions job_of(const SweepOptions& options,
   return job;
 }
 
-EpochCounts scaled_up(EpochCounts epoch, double times) {
-  for (std::uint64_t* count : {&epoch.reads, &epoch.peer_hits, &epoch.gets,
-                               &epoch.get_bytes, &epoch.peer_bytes}) {
+/// Makes the times of an epoch of `steps` steps those of `times` as many. The
+/// first step of a run waits for what later ones find on the way, and is the
+/// only such step, however long the epoch.
+void scale_times(EpochCounts& epoch, double times, double steps,
+                 bool is_first) {
+  const bool is_apart = is_first && steps > 1;
+  const double more = is_apart ? (steps * times - 1) / (steps - 1) : times;
+  const auto scale = [&](double& seconds, double of_first_step) {
+    const double once = is_apart ? of_first_step : 0;
+    seconds = once + (seconds - once) * more;
+  };
+  scale(epoch.seconds, epoch.first_step_seconds);
+  scale(epoch.wait_seconds, epoch.first_step_wait_seconds);
+}
+
+EpochCounts scaled_up(EpochCounts epoch, double times, double steps,
+                      bool is_first) {
+  for (std::uint64_t* count :
+       {&epoch.reads, &epoch.peer_hits, &epoch.uneven_gets, &epoch.gets,
+        &epoch.get_bytes, &epoch.peer_bytes}) {
     *count = scaled(*count, times);
   }
   for (std::uint64_t& hits : epoch.tier_hits) hits = scaled(hits, times);
-  epoch.seconds *= times;
-  epoch.wait_seconds *= times;
+  scale_times(epoch, times, steps, is_first);
   return epoch;
 }
 
@@ -236,6 +252,8 @@ Result<std::vector<SweepRow>> sweep(const SweepOptions& options,
                              .rank = {0, options.ranks},
                              .tail = options.tail}));
   const Stand stand = stand_of(options);
+  const double steps = std::ceil(static_cast<double>(stand.samples) /
+                                 static_cast<double>(options.global_batch));
   const std::vector<Candidate> all = candidates(options);
   SimulationOptions small =
       standing_for(job_of(options, all.front()), stand, options);
@@ -261,7 +279,8 @@ Result<std::vector<SweepRow>> sweep(const SweepOptions& options,
     report.epochs.reserve(job.epochs);
     for (std::uint64_t i = 0; i < job.epochs; ++i) {
       report.epochs.push_back(
-          scaled_up(told.epochs[std::min(i, small.epochs - 1)], stand.times));
+          scaled_up(told.epochs[std::min(i, small.epochs - 1)], stand.times,
+                    steps, /*is_first=*/i == 0));
     }
     rows.push_back({candidate.name, std::move(job), std::move(report)});
   }

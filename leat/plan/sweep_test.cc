@@ -116,6 +116,42 @@ TEST(SweepTest, ALargeDatasetIsToldFromASmallOne) {
   }
 }
 
+TEST(SweepTest, TheWaitAtTheStartOfALargeJobIsWaitedOnce) {
+  SweepOptions options = swept_job(1000000);  // Simulated as 50,000.
+  options.epochs = 2;
+  options.only = {"no cache"};
+  options.times = {.compute_seconds = 1,
+                   .get_seconds = 0.5,
+                   .max_in_flight = 1000,
+                   .prefetch_steps = 4};
+
+  const auto rows = sweep(options);
+
+  ASSERT_TRUE(rows.has_value()) << rows.error().message();
+  const EpochCounts& first = rows->front().report.epochs[0];
+  EXPECT_NEAR(first.wait_seconds, 0.5, 1e-6);
+  EXPECT_NEAR(first.seconds, 2500 + 0.5, 1e-6);
+  EXPECT_NEAR(rows->front().report.epochs[1].seconds, 2500, 1e-6);
+}
+
+TEST(SweepTest, GetsOfUnevenRanksAreThoseOfTheWholeJob) {
+  SweepOptions options = swept_job(100000);  // Simulated as 50,000.
+  options.epochs = 2;
+  options.only = {"belady"};
+  const auto rows = sweep(options);
+  ASSERT_TRUE(rows.has_value()) << rows.error().message();
+  SimulationOptions whole = rows->front().options;
+  whole.sizes = {100};
+
+  const auto full = simulate(whole);
+
+  ASSERT_TRUE(full.has_value());
+  const auto uneven = static_cast<double>(full->epochs[1].uneven_gets);
+  EXPECT_GT(uneven, 0);
+  EXPECT_NEAR(static_cast<double>(rows->front().report.epochs[1].uneven_gets),
+              uneven, .1 * uneven);
+}
+
 // A tier needs more for a sample than its bytes, and each sample its own
 // amount.
 TEST(SweepTest, ATierHoldsWhatFitsByItsCosts) {

@@ -38,8 +38,8 @@ void WaitModel::need(std::uint32_t rank, Source source, std::uint64_t bytes,
   } else {
     pass(sends_[from], options_.peer_bytes_per_second, bytes, latency, done);
   }
-  pass(receives_[rank / ranks_per_node_], options_.bytes_per_second, bytes,
-       latency, done);
+  pass(receives_[rank / ranks_per_node_],
+       share_of_link(rank) * options_.bytes_per_second, bytes, latency, done);
   if (!is_peer) {
     state.places.push_back(done);
     std::push_heap(state.places.begin(), state.places.end(), std::greater<>());
@@ -55,6 +55,14 @@ double WaitModel::take_place(RankState& state) const {
   const double free = state.places.back();
   state.places.pop_back();
   return free;
+}
+
+/// The part of its node's link that is for the ranks which are there.
+double WaitModel::share_of_link(std::uint32_t rank) const {
+  const std::size_t first = rank - rank % ranks_per_node_;
+  const std::size_t there =
+      std::min<std::size_t>(ranks_.size() - first, ranks_per_node_);
+  return static_cast<double>(there) / ranks_per_node_;
 }
 
 /// Through a link that others use, too. It is busy from the time when the first

@@ -43,7 +43,8 @@ enum class Source : std::uint8_t { kTier, kPeer, kStore };
 /// Threads: one at a time.
 class WaitModel {
  public:
-  /// REQUIRES: ranks > 0, ranks_per_node > 0. The last node may have fewer.
+  /// REQUIRES: ranks > 0, ranks_per_node > 0. The last node may have fewer: it
+  /// has their share of a node's link, as if the others used theirs.
   WaitModel(const TimeOptions& options, std::uint32_t ranks,
             std::uint32_t ranks_per_node);
 
@@ -67,6 +68,7 @@ class WaitModel {
     double ready = 0;  // When the running step's batch is complete.
   };
   double take_place(RankState& state) const;
+  double share_of_link(std::uint32_t rank) const;
   void pass(double& link_free, double bytes_per_second, std::uint64_t bytes,
             double latency, double& done) const;
 

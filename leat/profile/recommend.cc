@@ -135,8 +135,21 @@ class Judge {
   }
 
   std::string why_not(const Machine& machine, std::uint32_t count) const {
-    if (training_.gradient_bytes > 0) return "";
     const MeasuredStep& was = model_.measured();
+    if (!machine.measured_step_seconds) {
+      if (!was.has_supply && !is_as_measured(machine, count)) {
+        return "the time to make a batch while nobody trains was not measured: "
+               "profile with lower --steps, or with more batches an epoch";
+      }
+      if (!was.preparation_cpu &&
+          machine.cores / machine.accelerators < was.cores / was.devices) {
+        return "it has fewer cores for an accelerator than the machine that "
+               "was measured, and the CPU time of preparing a batch is not "
+               "known: profile where preparation is told from fetch, or give "
+               "its measured_step";
+      }
+    }
+    if (training_.gradient_bytes > 0) return "";
     if ((machine.accelerators > 1 && was.devices == 1) ||
         (count > 1 && was.nodes == 1)) {
       return "what its devices would tell each other is not known: profile "
@@ -145,9 +158,18 @@ class Judge {
     return "";
   }
 
+  /// Whether nothing differs from what was profiled.
+  bool is_as_measured(const Machine& machine, std::uint32_t count) const {
+    const MeasuredStep& was = model_.measured();
+    return machine.name == training_.measured_on.name && count == was.nodes &&
+           machine.accelerators == was.devices && machine.cores == was.cores;
+  }
+
   double cached_share(const Machine& machine, double batches) const {
     const double dataset = batches * training_.bytes_a_batch;
-    if (!training_.has_cache || !model_.measured().has_warm || dataset <= 0) {
+    const MeasuredStep& was = model_.measured();
+    if (!training_.has_cache || !was.has_warm || !was.has_supply ||
+        dataset <= 0) {
       return 0;
     }
     return std::min(

@@ -203,6 +203,43 @@ TEST(JudgeTest, WithoutGradientsSeveralDevicesCannotBeJudged) {
   EXPECT_EQ(choose(offers, {.hours = 0.9}), nullptr);
 }
 
+TEST(JudgeTest, FewerCoresAreNotJudgedByATrainingWhoseCpuTimeIsNotKnown) {
+  WholeTraining whole = training();
+  whole.step = {.compute = 0.1,
+                .fetch = 0.3,
+                .has_warm = false,
+                .cold_supply = 0.4,
+                .cores = 48};
+  Machine same = kSmall;
+  same.cores = 48;
+  Machine one = kSmall;
+  one.cores = 1;
+  one.dollars_per_hour = 0.1;
+  Machine tried = one;
+  tried.measured_step_seconds = 5;
+
+  const auto offers = judged(whole, {same, one, tried});
+
+  EXPECT_THAT(offers[0].why_not, IsEmpty());
+  EXPECT_THAT(offers[1].why_not, HasSubstr("fewer cores"));
+  EXPECT_FALSE(offers[1].is_front);
+  EXPECT_NE(choose(offers, {}), &offers[1]);
+  EXPECT_THAT(offers[2].why_not, IsEmpty()) << "its step was measured";
+}
+
+TEST(JudgeTest, WithoutTheTimeOfABatchOnlyWhatWasProfiledIsJudged) {
+  WholeTraining whole = training();
+  whole.step.has_supply = false;
+  Machine fast = kSmall;
+  fast.name = "fast";
+  fast.speed = 800;
+
+  const auto offers = judged(whole, {kSmall, fast});
+
+  EXPECT_NEAR(offers[0].step.seconds(), 0.14, 1e-9);
+  EXPECT_THAT(offers[1].why_not, HasSubstr("time to make a batch"));
+}
+
 TEST(JudgeTest, DevicesOfAMachineShareItsCoresAndItsNetwork) {
   WholeTraining whole = training();
   whole.gradient_bytes = 1;

@@ -19,9 +19,14 @@ struct MeasuredStep {
   /// and from the store.
   double warm_supply = 0;
   double cold_supply = 0;
+  /// Whether that was measured. Else the measured step alone can be told.
+  bool has_supply = true;
   /// Bytes are fetched while others are prepared, as Leat does; else a worker
   /// does one after the other, as torch's do.
   bool is_pipelined = false;
+  /// Batches are made while training computes; so they are where it is
+  /// pipelined, or has workers.
+  bool loads_ahead = false;
   /// Processes that each make one batch at a time; 0: the training's own does.
   /// None: threads do, or it is not known.
   std::optional<std::uint32_t> workers;

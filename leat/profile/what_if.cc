@@ -57,8 +57,8 @@ void turn(WhatIfSetting& setting, Knob knob, double value) {
   }
 }
 
-/// The measurement that is missing to turn this knob, or nothing.
-std::string_view why_not(const MeasuredStep& measured, Knob knob) {
+/// The measurement that this knob alone needs and that is missing, or nothing.
+std::string_view lack_of(const MeasuredStep& measured, Knob knob) {
   switch (knob) {
     case Knob::kCached:
       return measured.has_warm ? ""
@@ -89,6 +89,15 @@ std::string_view why_not(const MeasuredStep& measured, Knob knob) {
     default:
       return "";
   }
+}
+
+/// The measurement that is missing to turn this knob, or nothing.
+std::string_view why_not(const MeasuredStep& measured, Knob knob) {
+  const std::string_view own = lack_of(measured, knob);
+  if (!own.empty() || measured.has_supply) return own;
+  return "the time to make a batch while nobody trains was not measured: its "
+         "epoch ended with the steps, and the loader began no other; lower "
+         "--steps, or give an epoch more batches";
 }
 
 bool is_count(Knob knob) {
@@ -167,7 +176,7 @@ struct Found {
 
 /// Whether batches are made while training computes, as far as is known.
 bool loads_ahead(const MeasuredStep& measured, const WhatIfSetting& setting) {
-  return setting.loads_ahead || measured.is_pipelined ||
+  return setting.loads_ahead || measured.loads_ahead || measured.is_pipelined ||
          setting.workers.value_or(measured.workers.value_or(0)) > 0;
 }
 

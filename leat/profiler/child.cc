@@ -5,11 +5,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -41,6 +43,34 @@ int why_not_started(int report) {
   return got == sizeof why ? why : 0;
 }
 
+/// Our environment, in which `variables` take the place of those of the same
+/// names.
+std::vector<std::string> environment_with(
+    std::span<const std::string> variables) {
+  std::vector<std::string> all(variables.begin(), variables.end());
+  for (char** one = environ; *one != nullptr; ++one) {
+    const std::string_view own(*one);
+    const std::string_view name = own.substr(0, own.find('=') + 1);
+    if (std::ranges::none_of(variables, [&](const std::string& given) {
+          return given.starts_with(name);
+        })) {
+      all.emplace_back(own);
+    }
+  }
+  return all;
+}
+
+/// As exec(3) takes them: the last one null.
+std::vector<char*> pointers_to(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
+  for (const std::string& word : words) {
+    pointers.push_back(const_cast<char*>(word.c_str()));
+  }
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
 void await_end_of(pid_t child) {
   while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
@@ -50,7 +80,7 @@ void await_end_of(pid_t child) {
 
 Result<Child> Child::start(const std::vector<std::string>& words,
                            const std::filesystem::path& log, ChildInput input,
-                           int held) {
+                           int held, std::span<const std::string> variables) {
   const OwnedFd file(
       ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!file) return system_error(errno, log.string());
@@ -62,17 +92,15 @@ Result<Child> Child::start(const std::vector<std::string>& words,
   if (::pipe2(report.data(), O_CLOEXEC) != 0) return cannot("a pipe");
   const OwnedFd report_read(report[0]);
   OwnedFd report_write(report[1]);
-  std::vector<char*> arguments;
-  arguments.reserve(words.size() + 1);
-  for (const std::string& word : words) {
-    arguments.push_back(const_cast<char*>(word.c_str()));
-  }
-  arguments.push_back(nullptr);
+  const std::vector<std::string> environment = environment_with(variables);
+  const std::vector<char*> arguments = pointers_to(words);
+  const std::vector<char*> environment_pointers = pointers_to(environment);
 
   const pid_t keeper = ::fork();
   if (keeper < 0) return cannot("starting " + words.front());
   if (keeper == 0) {
     keep({.words = arguments,
+          .variables = environment_pointers,
           .log = file.get(),
           .lifeline = lifeline_read.get(),
           .report = report_write.get(),
@@ -100,18 +128,34 @@ void Child::end() {
 }
 
 Result<int> Child::wait(Nanoseconds limit, const std::stop_token& stop) {
+  LEAT_TRY(const End end, wait_for_failure(std::span(this, 1), limit, stop));
+  return end.status;
+}
+
+Result<Child::End> Child::wait_for_failure(std::span<Child> children,
+                                           Nanoseconds limit,
+                                           const std::stop_token& stop) {
   const TimePoint until = SteadyClock().now() + limit;
+  const auto end_all = [&] {
+    for (Child& child : children) child.lifeline_ = OwnedFd();  // At once.
+    for (Child& child : children) child.end();
+  };
   while (true) {
-    if (const std::optional<int> status = exit_status_of(keeper_)) {
-      keeper_ = 0;
-      return *status;
+    bool runs = false;
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      if (children[i].keeper_ == 0) continue;
+      const std::optional<int> status = exit_status_of(children[i].keeper_);
+      if (status) children[i].keeper_ = 0;
+      if (status.value_or(0) != 0) return End{i, *status};
+      runs |= !status;
     }
+    if (!runs) return End{children.size() - 1, 0};
     if (stop.stop_requested()) {
-      end();
+      end_all();
       return Error(ErrorCode::kCancelled, "interrupted");
     }
     if (SteadyClock().now() > until) {
-      end();
+      end_all();
       return Error(
           ErrorCode::kDeadlineExceeded,
           fmt::format(

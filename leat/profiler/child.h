@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -27,9 +28,10 @@ enum class ChildInput : std::uint8_t {
 /// Threads: one.
 class Child {
  public:
-  /// Starts `words` (found on PATH) with our environment and no signal
-  /// blocked. `held`, or -1, is kept open until all has ended; the program does
-  /// not have it.
+  /// Starts `words` (found on PATH) with our environment, `variables`
+  /// (NAME=VALUE) in it, and no signal blocked. Other users can read the words,
+  /// and not the variables. `held`, or -1, is kept open until all has ended;
+  /// the program does not have it.
   ///
   /// Errors:
   ///   kInvalidArgument    there is no such program; or the errors of the file
@@ -37,7 +39,8 @@ class Child {
   static Result<Child> start(const std::vector<std::string>& words,
                              const std::filesystem::path& log,
                              ChildInput input = ChildInput::kEmpty,
-                             int held = -1);
+                             int held = -1,
+                             std::span<const std::string> variables = {});
   ~Child();
   Child(Child&& other) noexcept;
   Child& operator=(Child&&) = delete;
@@ -49,6 +52,20 @@ class Child {
   ///   kDeadlineExceeded  it ran for longer than `limit`; it is killed
   ///   kCancelled         `stop` fired; it is killed
   Result<int> wait(Nanoseconds limit, const std::stop_token& stop);
+
+  /// One of several that has ended.
+  struct End {
+    std::size_t child = 0;  ///< Its index.
+    int status = 0;
+  };
+  /// Blocks until one of them has ended with a status that is not 0, or all
+  /// have ended. The first of those that failed; else the last one.
+  /// REQUIRES: there is one, and none was awaited before.
+  ///
+  /// Errors: as wait(); all are killed
+  static Result<End> wait_for_failure(std::span<Child> children,
+                                      Nanoseconds limit,
+                                      const std::stop_token& stop);
 
  private:
   Child(pid_t keeper, OwnedFd lifeline)

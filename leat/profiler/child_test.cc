@@ -103,6 +103,23 @@ TEST_F(ChildTest, TheProgramHasNoDescriptorOfOurs) {
   EXPECT_EQ(content(log_), "0\n1\n2\n3\n") << "3 is that of ls";
 }
 
+TEST_F(ChildTest, VariablesAreInTheEnvironmentAndNotAmongTheWords) {
+  ::setenv("LEAT_CHILD_TEST", "old", 1);
+  ::setenv("LEAT_CHILD_TEST_KEPT", "kept", 1);
+  const std::vector<std::string> variables = {"LEAT_CHILD_TEST=new=er"};
+  auto child = Child::start(
+      {"sh", "-c",
+       "echo $LEAT_CHILD_TEST $LEAT_CHILD_TEST_KEPT; "
+       "tr '\\0' ' ' < /proc/$$/cmdline | grep -c 'n[e]w=er'; exit 0"},
+      log_, ChildInput::kEmpty, -1, variables);
+  ::unsetenv("LEAT_CHILD_TEST");
+  ::unsetenv("LEAT_CHILD_TEST_KEPT");
+  ASSERT_TRUE(child);
+  ASSERT_TRUE(child->wait(60s, {}));
+
+  EXPECT_EQ(content(log_), "new=er kept\n0\n");
+}
+
 TEST_F(ChildTest, InputIsEmptyOrStaysOpen) {
   const auto script = "echo $PPID > \"$0/keeper\"; cat; echo end";
   auto empty = start(script);
@@ -127,6 +144,36 @@ TEST_F(ChildTest, WhatTheProgramLeftBehindEndsWithIt) {
   ASSERT_TRUE(status);
   EXPECT_EQ(*status, 0);
   EXPECT_TRUE(has_ended(noted("rank")));
+}
+
+TEST_F(ChildTest, OfSeveralTheFirstThatFailsIsTold) {
+  std::vector<Child> children;
+  for (const char* script : {"sleep 1000", "exit 7", "exit 0"}) {
+    auto child = start(script);
+    ASSERT_TRUE(child);
+    children.push_back(*std::move(child));
+  }
+
+  const auto failed = Child::wait_for_failure(children, 60s, {});
+
+  ASSERT_TRUE(failed) << "the first of them runs for longer";
+  EXPECT_EQ(failed->child, 1u);
+  EXPECT_EQ(failed->status, 7);
+}
+
+TEST_F(ChildTest, OfSeveralAllAreAwaited) {
+  std::vector<Child> children;
+  for (const char* script : {"exit 0", "sleep 0.2; echo last"}) {
+    auto child = start(script);
+    ASSERT_TRUE(child);
+    children.push_back(*std::move(child));
+  }
+
+  const auto done = Child::wait_for_failure(children, 60s, {});
+
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->status, 0);
+  EXPECT_EQ(content(log_), "last\n");
 }
 
 TEST_F(ChildTest, EndsWithItsOwner) {

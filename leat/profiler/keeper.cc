@@ -125,7 +125,8 @@ void end_descendants() {
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::signal(SIGPIPE, SIG_DFL);
-  ::execvp(program.words.front(), program.words.data());
+  ::execvpe(program.words.front(), program.words.data(),
+            program.variables.data());
   const int why = errno;
   (void)!::write(kReport, &why, sizeof why);
   ::_exit(127);

@@ -13,9 +13,11 @@ namespace leat {
 /// its memory is ours as it was. It hears no terminal and no SIGTERM.
 struct KeptProgram {
   std::span<char* const> words;  ///< Found on PATH; the last one null.
-  int log;                       ///< Takes its standard output and error.
-  int lifeline;                  ///< Read end; at its end, so do we.
-  int report;                    ///< Takes an int, errno, if it cannot start.
+  /// NAME=VALUE, all of its environment; the last one null.
+  std::span<char* const> variables;
+  int log;       ///< Takes its standard output and error.
+  int lifeline;  ///< Read end; at its end, so do we.
+  int report;    ///< Takes an int, errno, if it cannot start.
   /// Else its standard input is empty. So it ends when we do.
   bool keeps_input_open;
   /// Stays open until all has ended, and is not the program's; or -1.

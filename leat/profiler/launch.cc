@@ -89,6 +89,10 @@ std::vector<std::string> behind(std::vector<std::string> prefix,
 
 }  // namespace
 
+bool runs_here(const LaunchPlan& plan) {
+  return plan.nodes.size() == 1 && plan.nodes.front().empty();
+}
+
 bool goes_through_shell(std::span<const std::string> prefix) {
   return !prefix.empty() &&
          prefix.front().substr(prefix.front().rfind('/') + 1) == "ssh";
@@ -114,8 +118,10 @@ Result<std::vector<std::vector<std::string>>> launch_commands(
   commands.reserve(plan.nodes.size());
   for (std::size_t node = 0; node < plan.nodes.size(); ++node) {
     std::vector<std::string> words = plan.wrapper;
-    if (!plan.variables.empty()) words.emplace_back("env");
-    std::ranges::copy(plan.variables, std::back_inserter(words));
+    if (!plan.variables.empty() && !plan.nodes[node].empty()) {
+      words.emplace_back("env");
+      std::ranges::copy(plan.variables, std::back_inserter(words));
+    }
     std::ranges::copy(command.first(own), std::back_inserter(words));
     if (plan.uses_torchrun) {
       std::ranges::copy(torchrun_words(plan, node), std::back_inserter(words));

@@ -26,7 +26,9 @@ struct LaunchPlan {
   std::uint16_t master_port = 0;
   /// On each node in front of the rest, such as a scratch layer.
   std::vector<std::string> wrapper{};
-  /// NAME=VALUE, for the script.
+  /// NAME=VALUE, for the script. Behind a prefix they stand among the words of
+  /// the command; on this machine they do not, since every user can read those:
+  /// whoever starts the command gives them to it.
   std::vector<std::string> variables{};
   std::string folder{};  ///< The working folder of the command.
   std::string path{};    ///< PATH, for nodes that are reached by ssh.
@@ -43,6 +45,11 @@ struct LaunchPlan {
 ///                     does not begin with python
 Result<std::vector<std::vector<std::string>>> launch_commands(
     std::span<const std::string> command, const LaunchPlan& plan);
+
+/// Whether all of it runs on this machine, so that an endpoint on our loopback,
+/// our page cache and our power are those of the script. A prefix may lead
+/// anywhere.
+bool runs_here(const LaunchPlan& plan);
 
 /// Whether the words behind this prefix go through a shell on another machine,
 /// as they do behind ssh.

@@ -28,8 +28,19 @@ Words one(const Words& command, const LaunchPlan& plan) {
 TEST(LaunchTest, AloneACommandRunsAsItIs) {
   EXPECT_THAT(one({"./train.sh", "--lr", "3"}, {}),
               ElementsAre("./train.sh", "--lr", "3"));
-  EXPECT_THAT(one({"./train.sh"}, {.variables = {"A=b"}}),
-              ElementsAre("env", "A=b", "./train.sh"));
+}
+
+TEST(LaunchTest, VariablesStandAmongTheWordsOnOtherMachinesAlone) {
+  EXPECT_THAT(one({"./train.sh"}, {.variables = {"A=secret"}}),
+              ElementsAre("./train.sh"));
+  EXPECT_THAT(one({"./train.sh"}, {.nodes = {{"srun"}}, .variables = {"A=b"}}),
+              ElementsAre("srun", "env", "A=b", "./train.sh"));
+}
+
+TEST(LaunchTest, BehindAPrefixNothingIsKnownToRunHere) {
+  EXPECT_TRUE(runs_here({}));
+  EXPECT_FALSE(runs_here({.nodes = {{"ssh", "gpu5"}}}));
+  EXPECT_FALSE(runs_here({.nodes = {{}, {}}}));
 }
 
 TEST(LaunchTest, TorchrunStandsAfterPythonsOwnOptions) {

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -75,6 +76,11 @@ Result<TimePoint> time_in(const Json& record, const char* name) {
   return TimePoint(std::chrono::duration_cast<Nanoseconds>(since_start));
 }
 
+bool is_true_in(const Json& record, const char* name) {
+  const auto found = record.find(name);
+  return found != record.end() && found->is_boolean() && found->get<bool>();
+}
+
 std::string text_in(const Json& record, const char* name) {
   const auto found = record.find(name);
   const bool is_text = found != record.end() && found->is_string();
@@ -97,13 +103,21 @@ Result<RankRecord> parse_record(std::string_view json) {
   if (result.wait_seconds.size() != result.step_seconds.size()) {
     return wrong("unequal numbers of steps and waits");
   }
+  if (!result.step_seconds.empty() &&
+      std::ranges::max(result.step_seconds) == 0) {
+    return wrong("no step took any time");
+  }
   LEAT_TRY(result.supply_cpu_seconds,
            optional_seconds_in(record, "supply_cpu_seconds"));
   LEAT_TRY(result.measured_from, time_in(record, "measured_from_seconds"));
   LEAT_TRY(result.measured_until, time_in(record, "measured_until_seconds"));
+  result.measured_batches = optional_count_in(record, "measured_batches")
+                                .value_or(result.step_seconds.size());
   result.rows = optional_count_in(record, "rows");
   result.epoch_batches = optional_count_in(record, "epoch_batches");
   result.workers = optional_count_in(record, "workers");
+  result.loads_ahead = is_true_in(record, "loads_ahead");
+  result.is_pipelined = is_true_in(record, "is_pipelined");
   result.gradient_bytes =
       optional_count_in(record, "gradient_bytes").value_or(0);
   result.gradient_buckets =

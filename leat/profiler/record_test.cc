@@ -19,8 +19,10 @@ TEST(RecordTest, ReadsWhatTheHookWrites) {
           "wait_seconds": [0.1, 0], "supply_seconds": [], "rows": 32,
           "seen": 12, "loader": "a.B", "accelerator": null, "torch": "2.1",
           "supply_cpu_seconds": 0.25, "epoch_batches": 40, "workers": 3,
+          "loads_ahead": true, "is_pipelined": false,
           "gradient_bytes": 4096, "gradient_buckets": 2,
-          "measured_from_seconds": 7.5, "measured_until_seconds": 9})");
+          "measured_from_seconds": 7.5, "measured_until_seconds": 9,
+          "measured_batches": 5})");
 
   ASSERT_TRUE(record);
   EXPECT_EQ(record->rank, 3u);
@@ -33,10 +35,13 @@ TEST(RecordTest, ReadsWhatTheHookWrites) {
   EXPECT_EQ(record->supply_cpu_seconds, 0.25);
   EXPECT_EQ(record->epoch_batches, 40u);
   EXPECT_EQ(record->workers, 3u);
+  EXPECT_TRUE(record->loads_ahead);
+  EXPECT_FALSE(record->is_pipelined);
   EXPECT_EQ(record->gradient_bytes, 4096u);
   EXPECT_EQ(record->gradient_buckets, 2u);
   EXPECT_EQ(record->measured_from, TimePoint(7500ms));
   EXPECT_EQ(record->measured_until, TimePoint(9000ms));
+  EXPECT_EQ(record->measured_batches, 5u);
 }
 
 TEST(RecordTest, WhatAScriptSpoiltIsAnErrorThatSaysHow) {
@@ -57,6 +62,7 @@ TEST(RecordTest, WhatAScriptSpoiltIsAnErrorThatSaysHow) {
   EXPECT_THAT(refusal("[1]", R"(, "rank": -1})"), HasSubstr("\"rank\""));
   EXPECT_THAT(refusal("[1]", R"(, "rank": 99999999})"), HasSubstr("rank 9999"));
   EXPECT_THAT(refusal("[1e999]", R"(, "rank": 0})"), HasSubstr("no JSON"));
+  EXPECT_THAT(refusal("[0]", R"(, "rank": 0})"), HasSubstr("took any time"));
   EXPECT_THAT(refusal("[-1]", R"(, "rank": 0})"), HasSubstr("no time"));
   EXPECT_THAT(refusal("[\"x\"]", R"(, "rank": 0})"), HasSubstr("no time"));
   EXPECT_THAT(refusal("[1, 2]", R"(, "rank": 0})"), HasSubstr("unequal"));

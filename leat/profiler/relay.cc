@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <optional>
 #include <random>
@@ -16,6 +17,8 @@
 
 #include "leat/base/errors.h"
 #include "leat/base/mutex.h"
+#include "leat/bucket/s3_error.h"
+#include "leat/bucket/s3_reply.h"
 #include "leat/bucket/s3_request.h"
 #include "leat/serve/http_server.h"
 #include "leat/store/http/http_client.h"
@@ -82,6 +85,38 @@ Reply reply_of(HttpReply from, bool is_head,
   return reply;
 }
 
+/// The ETag of nothing, as of every write that is dropped.
+constexpr std::string_view kEtag = "d41d8cd98f00b204e9800998ecf8427e";
+
+/// Clients take from these answers what they send next, or take an empty one
+/// for a failure.
+std::string answer_to_write(Operation write, const S3Target& target) {
+  const auto in_xml = [](std::string_view name, std::string_view inside) {
+    return fmt::format(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{0} {1}>{2}</{0}>", name,
+        kS3Namespace, inside);
+  };
+  const std::string object =
+      fmt::format("<Bucket>{}</Bucket><Key>{}</Key>", xml_escape(target.bucket),
+                  xml_escape(target.key));
+  const std::string etag = fmt::format("<ETag>&quot;{}&quot;</ETag>", kEtag);
+  switch (write) {
+    case Operation::kCreateUpload:
+      return in_xml("InitiateMultipartUploadResult",
+                    object + "<UploadId>leat-profile</UploadId>");
+    case Operation::kCompleteUpload:
+      return in_xml("CompleteMultipartUploadResult", object + etag);
+    case Operation::kCopyObject:
+      return in_xml(
+          "CopyObjectResult",
+          "<LastModified>1970-01-01T00:00:00.000Z</LastModified>" + etag);
+    case Operation::kDeleteObjects:
+      return in_xml("DeleteResult", "");
+    default:
+      return "";
+  }
+}
+
 /// Bytes that were read before, up to a limit.
 class Memory {
  public:
@@ -112,6 +147,44 @@ class Memory {
   std::uint64_t held_bytes_ LEAT_GUARDED_BY(mutex_) = 0;
 };
 
+/// The traffic by the time at which it came.
+class History {
+ public:
+  void add(TimePoint at, const RelayCounts& more) {
+    const MutexLock lock(mutex_);
+    RelayCounts& slot = slots_[at.time_since_epoch() / kSlot];
+    slot.passed_on += more.passed_on;
+    slot.lists += more.lists;
+    slot.bytes += more.bytes;
+    slot.until_first_byte += more.until_first_byte;
+    slot.until_last_byte += more.until_last_byte;
+  }
+  RelayCounts between(TimePoint from, TimePoint until) const {
+    const MutexLock lock(mutex_);
+    RelayCounts sum;
+    const auto end = slots_.upper_bound(until.time_since_epoch() / kSlot);
+    for (auto slot = slots_.upper_bound(from.time_since_epoch() / kSlot);
+         slot != end && slot != slots_.end(); ++slot) {
+      sum.passed_on += slot->second.passed_on;
+      sum.lists += slot->second.lists;
+      sum.bytes += slot->second.bytes;
+      sum.until_first_byte += slot->second.until_first_byte;
+      sum.until_last_byte += slot->second.until_last_byte;
+    }
+    return sum;
+  }
+  void clear() {
+    const MutexLock lock(mutex_);
+    slots_.clear();
+  }
+
+ private:
+  /// So the memory is bounded by the length of a run.
+  static constexpr Nanoseconds kSlot = std::chrono::milliseconds(10);
+  mutable Mutex mutex_;
+  std::map<std::int64_t, RelayCounts> slots_ LEAT_GUARDED_BY(mutex_);
+};
+
 class RelayService final : public HttpService {
  public:
   RelayService(Env env, std::string token, std::uint64_t most_bytes)
@@ -128,10 +201,14 @@ class RelayService final : public HttpService {
   /// "/TOKEN": in front of every path that is answered.
   const std::string& path() const { return path_; }
   void answer(const Question& question, SendReply send);
-  void acknowledge(const SendReply& send) {
+  void acknowledge(Operation write, const S3Target& target,
+                   const SendReply& send) {
     ++kept_away_;
     Reply reply;
-    reply.headers = "ETag: \"d41d8cd98f00b204e9800998ecf8427e\"\r\n";
+    reply.body = answer_to_write(write, target);
+    reply.headers = reply.body.empty()
+                        ? fmt::format("ETag: \"{}\"\r\n", kEtag)
+                        : std::string("Content-Type: application/xml\r\n");
     send(std::move(reply));
   }
 
@@ -145,7 +222,11 @@ class RelayService final : public HttpService {
             .until_first_byte = Nanoseconds(until_first_byte_),
             .until_last_byte = Nanoseconds(until_last_byte_)};
   }
+  RelayCounts counts_between(TimePoint from, TimePoint until) const {
+    return history_.between(from, until);
+  }
   void reset_counts() {
+    history_.clear();
     passed_on_ = from_memory_ = kept_away_ = lists_ = bytes_ = 0;
     until_first_byte_ = until_last_byte_ = 0;
   }
@@ -167,6 +248,7 @@ class RelayService final : public HttpService {
   std::atomic<std::uint64_t> bytes_ = 0;
   std::atomic<std::int64_t> until_first_byte_ = 0;
   std::atomic<std::int64_t> until_last_byte_ = 0;
+  History history_;
   Memory memory_;
   const std::shared_ptr<const OpenFile> nothing_;
   Mutex mutex_;
@@ -182,6 +264,10 @@ class RelayExchange final : public Exchange {
     if (!head.target.starts_with(service.path() + "/")) return;
     auto target = parse_target(head.target.substr(service.path().size()));
     if (!target) return;
+    operation_ = operation_of(head.method, *target,
+                              head.header("x-amz-copy-source").empty()
+                                  ? CopySource::kAbsent
+                                  : CopySource::kPresent);
     Question question{
         .method = std::string(head.method),
         .target = *std::move(target),
@@ -198,13 +284,16 @@ class RelayExchange final : public Exchange {
 
   void on_request(SendReply send) override {
     if (!question_) return send(failure("not a path of this relay"));
-    if (!is_read_) return service_.acknowledge(send);
+    if (!is_read_) {
+      return service_.acknowledge(operation_, question_->target, send);
+    }
     service_.answer(*question_, std::move(send));
   }
 
  private:
   RelayService& service_;
   const bool is_read_;
+  Operation operation_ = Operation::kNotImplemented;
   std::optional<Question> question_;
 };
 
@@ -282,15 +371,19 @@ void RelayService::pass_on(const UpstreamRef& upstream,
 }
 
 void RelayService::count(const Question& question, const HttpReply& reply) {
-  ++passed_on_;
-  bytes_ += reply.body.size();
-  if (question.method != "GET") return;
-  if (question.target.key.empty()) {
-    ++lists_;
-  } else {
-    until_first_byte_ += reply.until_first_byte.count();
-    until_last_byte_ += reply.until_last_byte.count();
+  RelayCounts one{.passed_on = 1, .bytes = reply.body.size()};
+  if (question.method == "GET" && question.target.key.empty()) {
+    one.lists = 1;
+  } else if (question.method == "GET") {
+    one.until_first_byte = reply.until_first_byte;
+    one.until_last_byte = reply.until_last_byte;
   }
+  passed_on_ += one.passed_on;
+  lists_ += one.lists;
+  bytes_ += one.bytes;
+  until_first_byte_ += one.until_first_byte.count();
+  until_last_byte_ += one.until_last_byte.count();
+  history_.add(SteadyClock().now(), one);
 }
 
 std::string random_token() {
@@ -314,6 +407,9 @@ class OwnRelay final : public Relay {
   }
   void set_mode(Mode mode) override { service_.set_mode(mode); }
   RelayCounts counts() const override { return service_.counts(); }
+  RelayCounts counts_between(TimePoint from, TimePoint until) const override {
+    return service_.counts_between(from, until);
+  }
   void reset_counts() override { service_.reset_counts(); }
 
  private:

@@ -10,7 +10,8 @@
 
 namespace leat {
 
-/// The traffic through a relay since its counts were last reset.
+/// The traffic through a relay since its counts were last reset, or in a part
+/// of that time.
 struct RelayCounts {
   std::uint64_t passed_on = 0;    ///< Reads that the store answered.
   std::uint64_t from_memory = 0;  ///< Reads that were answered here.
@@ -46,6 +47,9 @@ class Relay {
   virtual std::string url() const = 0;
   virtual void set_mode(Mode mode) = 0;
   virtual RelayCounts counts() const = 0;
+  /// Those that came of answers after `from`, until `until`, of the counts that
+  /// counts() tells; to a hundredth of a second.
+  virtual RelayCounts counts_between(TimePoint from, TimePoint until) const = 0;
   virtual void reset_counts() = 0;
 };
 

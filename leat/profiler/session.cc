@@ -72,18 +72,27 @@ class Session {
     trials_.rows = first.rows.value_or(0);
     trials_.epoch_batches = first.epoch_batches.value_or(0);
     trials_.workers = first.workers;
+    trials_.loads_ahead = first.loads_ahead;
+    trials_.is_pipelined = first.is_pipelined;
     steps_ = whole_turns(options_.steps, first.workers);
     trials_.gradient_bytes = first.gradient_bytes;
     trials_.gradient_buckets = first.gradient_buckets;
     trials_.loader = first.loader;
     trials_.accelerator = first.accelerator;
     trials_.torch = first.torch;
+    trials_.connects_to = trial.connects_to;
+    if (!runs_here(options_.launch)) {
+      trials_.why_no_warm =
+          "the script runs behind --node or --nodes, and the profiler can make "
+          "files and buckets warm or cold on its own machine alone: on one "
+          "node, run leat profile there and without them";
+      return {};
+    }
     files_ = trial.opened_files;
     std::erase_if(files_, [](const auto& file) {
       return residency_of(std::span(&file, 1)).bytes == 0;
     });
     trials_.files = files_.size();
-    trials_.connects_to = trial.connects_to;
     reads_store_ = reads().passed_on + reads().from_memory > 0;
     if (reads_store_) LEAT_TRY_VOID(fill_relay());
     if (trials_.why_no_warm.empty()) decide_about_files();
@@ -108,7 +117,7 @@ class Session {
                       .drained = further * steps_,
                       .notes_files = notes_files,
                       .reads_power = mode == Relay::Mode::kCold &&
-                                     options_.launch.nodes.size() == 1},
+                                     runs_here(options_.launch)},
                      stop_);
   }
 
@@ -209,27 +218,33 @@ class Session {
     ProfiledRun run{.condition = condition, .step_seconds = {}};
     run.step_seconds.reserve(trial.ranks.size());
     double supply = 0;
+    bool is_supply_known = true;
     double slowest = 0;
     double cpu = 0;
     std::uint64_t batches = 0;
-    const RankRecord* late = nullptr;
+    const RankRecord* late = &trial.ranks.front();
+    TimePoint from = late->measured_from;
+    TimePoint until = late->measured_until;
     for (const RankRecord& rank : trial.ranks) {
       run.step_seconds.push_back(rank.step_seconds);
       supply = std::max(supply, seconds_a_batch(rank.supply_seconds));
+      is_supply_known &= !rank.supply_seconds.empty();
       if (const double took = sum(rank.step_seconds); took > slowest) {
         slowest = took;
         late = &rank;
       }
       cpu = std::max(cpu, rank.supply_cpu_seconds.value_or(0));
-      batches += rank.seen + rank.supply_seconds.size();
+      batches += rank.measured_batches;
+      from = std::min(from, rank.measured_from);
+      until = std::max(until, rank.measured_until);
     }
     trials_.runs.push_back(std::move(run));
     if (condition == Condition::kWarm) {
-      trials_.warm_supply_seconds.push_back(supply);
+      if (is_supply_known) trials_.warm_supply_seconds.push_back(supply);
       if (cpu > 0) trials_.warm_supply_cpu_seconds.push_back(cpu);
       if (reads_store_) trials_.warm_reads.push_back(reads());
     } else if (condition == Condition::kCold) {
-      trials_.cold_supply_seconds.push_back(supply);
+      if (is_supply_known) trials_.cold_supply_seconds.push_back(supply);
       if (reads_store_) trials_.cold_reads.push_back(reads());
       trials_.naive_wait_fractions.push_back(sum(late->wait_seconds) / slowest);
       trials_.cold_step_seconds = late->step_seconds;
@@ -239,6 +254,9 @@ class Session {
         trials_.cold_ranks.push_back({rank.step_seconds, rank.wait_seconds});
       }
       trials_.cold_batches = batches;
+      if (reads_store_) {
+        trials_.cold_batch_reads = options_.relay->counts_between(from, until);
+      }
       const auto add = [](auto& all, const std::optional<double>& watts) {
         if (watts) all.push_back(*watts);
       };

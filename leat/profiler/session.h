@@ -28,7 +28,8 @@ struct SessionOptions {
   std::uint32_t warmup = 10;
   std::uint32_t repeats = 3;
   std::uint32_t replayed = 4;  ///< At most warmup + 1 are.
-  /// The S3 endpoint that the script is given. Null: none.
+  /// The S3 endpoint that the script is given. Null: none, as for a script that
+  /// does not run here (launch.h).
   Relay* relay = nullptr;
   /// Hears which run begins: "repeat 1 of 3: cold". May be empty.
   std::function<void(std::string_view)> progress;
@@ -38,7 +39,7 @@ struct SessionOptions {
 struct TrainingTrials {
   std::vector<ProfiledRun> runs;
   /// Seconds for a batch when nobody trains on it, on the slowest rank, by run
-  /// of that condition.
+  /// of that condition in which all ranks could tell.
   std::vector<double> warm_supply_seconds;
   std::vector<double> cold_supply_seconds;
   /// CPU seconds for a rank's batch, likewise, in the warm runs; none if they
@@ -58,8 +59,10 @@ struct TrainingTrials {
   /// trainings over several nodes.
   std::vector<double> cold_processor_watts;
   std::vector<double> cold_accelerator_watts;
-  /// Batches that all ranks drew in a cold run.
+  /// In the last cold run, while its steps were measured: the batches that all
+  /// ranks were given, and the traffic that made them.
   std::uint64_t cold_batches = 0;
+  RelayCounts cold_batch_reads;
   /// The reading of a timer inside the script in cold runs: the share of the
   /// slowest rank's steps that it spends in next().
   std::vector<double> naive_wait_fractions;
@@ -79,6 +82,8 @@ struct TrainingTrials {
   std::uint64_t epoch_batches = 0;  ///< Batches of a rank; 0: not known.
   /// Processes of a rank that make its batches; none: threads do.
   std::optional<std::uint64_t> workers;
+  bool loads_ahead = false;   ///< As RankRecord has it.
+  bool is_pipelined = false;  ///< Likewise.
   /// The gradients that data-parallel ranks reduce in a step; 0: nothing known.
   std::uint64_t gradient_bytes = 0;
   std::uint64_t gradient_buckets = 0;

@@ -80,9 +80,21 @@ std::string telling_lines(const Path& log) {
   return text->substr(begin + 1);
 }
 
-std::string script_failed(int status, const Path& log) {
-  std::string told = fmt::format("the script failed with status {}:\n{}",
-                                 status, telling_lines(log));
+/// The output of a node's command.
+Path log_of(const TrialPlace& place, std::size_t node) {
+  return place.run_folder / fmt::format("node{}.log", node);
+}
+
+std::string script_failed(const TrialPlace& place, const LaunchPlan& launch,
+                          const Child::End& end) {
+  std::string where;
+  if (!runs_here(launch)) {
+    where = fmt::format(" on node {} ({})", end.child,
+                        fmt::join(launch.nodes[end.child], " "));
+  }
+  std::string told =
+      fmt::format("the script failed{} with status {}:\n{}", where, end.status,
+                  telling_lines(log_of(place, end.child)));
   for (const char* lacking :
        {"environment variable RANK expected", "KeyError: 'RANK'",
         "KeyError: 'LOCAL_RANK'", "KeyError: 'WORLD_SIZE'"}) {
@@ -151,25 +163,23 @@ Result<void> run_commands(const TrialPlace& place, const LaunchPlan& launch,
   children.reserve(commands.size());
   for (std::size_t node = 0; node < commands.size(); ++node) {
     LEAT_TRY(Child child,
-             Child::start(commands[node],
-                          place.run_folder / fmt::format("node{}.log", node),
+             Child::start(commands[node], log_of(place, node),
                           goes_through_shell(launch.nodes[node])
                               ? ChildInput::kOpen
                               : ChildInput::kEmpty,
-                          place.held));
+                          place.held,
+                          launch.nodes[node].empty()
+                              ? std::span<const std::string>(launch.variables)
+                              : std::span<const std::string>()));
     children.push_back(std::move(child));
   }
-  for (std::size_t node = 0; node < children.size(); ++node) {
-    LEAT_TRY(const int status, children[node].wait(place.limit, stop));
-    if (const Result<std::string> why =
-            read_file(place.run_folder / "refused")) {
-      return invalid(*why);
-    }
-    if (status == 0) continue;
-    return unavailable(script_failed(
-        status, place.run_folder / fmt::format("node{}.log", node)));
+  LEAT_TRY(const Child::End end,
+           Child::wait_for_failure(children, place.limit, stop));
+  if (const Result<std::string> why = read_file(place.run_folder / "refused")) {
+    return invalid(*why);
   }
-  return {};
+  if (end.status == 0) return {};
+  return unavailable(script_failed(place, launch, end));
 }
 
 Result<RankRecord> read_record(const Path& folder, std::size_t rank,

@@ -45,14 +45,18 @@ struct TrialPlace {
 struct RankRecord {
   std::uint32_t rank = 0;
   std::vector<double> step_seconds;
-  std::vector<double> wait_seconds;    ///< The part of each step inside next().
-  std::vector<double> supply_seconds;  ///< For a batch, while nobody trains.
+  std::vector<double> wait_seconds;  ///< The part of each step inside next().
+  /// For a batch, while nobody trains; none: not known.
+  std::vector<double> supply_seconds;
   /// CPU time of a batch meanwhile, for this process and its workers.
   std::optional<double> supply_cpu_seconds;
   /// Batches of its loader, if that has a length.
   std::optional<std::uint64_t> epoch_batches;
   /// Processes that make its batches; none: threads do.
   std::optional<std::uint64_t> workers;
+  bool loads_ahead = false;  ///< They are made while training computes.
+  bool is_pipelined =
+      false;  ///< Their bytes are fetched while others are made.
   /// The gradients that DistributedDataParallel reduces in a step; 0 without
   /// it.
   std::uint64_t gradient_bytes = 0;
@@ -63,9 +67,10 @@ struct RankRecord {
   /// same for none.
   TimePoint measured_from{};
   TimePoint measured_until{};
-  std::string loader;       ///< Class of the training's loader.
-  std::string accelerator;  ///< Name of the device, or empty.
-  std::string torch;        ///< Version, or empty.
+  std::uint64_t measured_batches = 0;  ///< Given to it in between.
+  std::string loader;                  ///< Class of the training's loader.
+  std::string accelerator;             ///< Name of the device, or empty.
+  std::string torch;                   ///< Version, or empty.
 };
 
 struct Trial {

@@ -7,7 +7,9 @@ import os
 import pathlib
 import subprocess
 import sys
+import threading
 import time
+import typing
 import warnings
 from collections.abc import Iterator
 
@@ -22,7 +24,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bench"))
 import delayed_link  # noqa: E402
 
 TRAINING = str(pathlib.Path(__file__).parent / "profiled_training.py")
-PARTS = ("compute", "interconnect", "network", "preparation", "fetch")
+PARTS = ("compute", "interconnect", "network", "preparation", "fetch", "input")
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +68,9 @@ MIXTURES = {
         {"compute": 120, "interconnect": 160, "preparation": 0, "fetch": 160},
     ),
     "two nodes": (
-        ("--nproc-per-node", "1"), {"decode": 60, "fetch": 60, "compute": 100, "network": 100},
-        {"compute": 100, "network": 100, "preparation": 120, "fetch": 120},
+        ("--nproc-per-node", "1"), {"decode": 60, "compute": 100, "network": 100},
+        # The page cache of another node is not the profiler's to make warm or cold.
+        {"compute": 100, "network": 100, "input": 120},
     ),
     "hidden by workers": (
         # The batches that the worker has made ahead are used up before the
@@ -87,10 +90,11 @@ def two_nodes() -> Iterator[tuple[list[str], dict[str, str]]]:
             enter = stack.enter_context(delayed_link.nodes(2, delay=0.001, bytes_per_second=100e6))
         except (OSError, RuntimeError, subprocess.CalledProcessError) as failed:
             warnings.warn(f"both nodes are this machine as it is, for there can be no namespaces: {failed}", stacklevel=2)
-            yield ["--node", "env", "--node", "env", "--master-addr", "localhost"], {}
+            yield ["--bucket-writes", "--node", "env", "--node", "env", "--master-addr", "localhost"], {}
             return
         prefixes = [word for node in range(2) for word in ("--node", " ".join(enter(node)))]
-        yield [*prefixes, "--master-addr", delayed_link.address(0)], {"GLOO_SOCKET_IFNAME": delayed_link.DEVICE}
+        flags = ["--bucket-writes", *prefixes, "--master-addr", delayed_link.address(0)]
+        yield flags, {"GLOO_SOCKET_IFNAME": delayed_link.DEVICE}
 
 
 def farthest_from_truth(report: dict, truth: dict[str, int]) -> tuple[float, dict[str, float]]:
@@ -119,6 +123,7 @@ def test_each_part_is_found_where_it_is(name, data, project, stack):
 
     off, found = farthest_from_truth(report, truth)
     assert off <= 0.2, found
+    assert ("behind --node" in report["proof"]["why_no_warm"]) == (name == "two nodes")
     assert all(share < 0.1 for share in report["proof"]["cold_resident"])
     assert all(share > 0.9 for share in report["proof"]["warm_resident"])
     assert report["loader"] == "torch.utils.data.dataloader.DataLoader"
@@ -247,6 +252,29 @@ def test_replayed_batches_have_the_rows_of_the_whole_job(data, project, notes):
     assert {line for lines in told_by_processes(notes).values() for line in lines} == {"1 4 4", "2 4 4"}
 
 
+class Pair(typing.NamedTuple):
+    first: object
+    second: object
+
+
+def test_a_batch_that_is_given_again_is_as_new():
+    import torch
+
+    from leat._profile import hook
+
+    kept = {"x": torch.ones(3), "pair": Pair(np.ones(2), [1, 2]), "label": 7, "wide": torch.zeros(1 << 20)}
+    replay = hook.Replay([kept], None, 1, 3, None)
+    for batch in replay:
+        assert batch.pop("label") == 7
+        batch["x"] *= 2
+        batch["pair"].first[0] += 1
+        batch["pair"].second.append(3)
+        assert batch["x"].tolist() == [2, 2, 2]
+        assert batch["pair"].first.tolist() == [2, 1] and batch["pair"].second == [1, 2, 3]
+        assert type(batch["pair"]) is Pair
+        assert batch["wide"] is kept["wide"], "a copy of much would be part of the step"
+
+
 def test_no_batch_is_fetched_in_a_step_that_counts_as_compute(data, project, notes):
     script = project / "train.py"
     script.write_text(
@@ -345,6 +373,8 @@ def test_a_command_that_starts_its_ranks_itself_is_told_what_to_do(data, project
     (["--nproc-per-node", "2", "--", "./train.sh"], "is not python"),
     (["--nproc-per-node", "0", "--", "python", "x.py"], "--nproc-per-node 0"),
     (["--node", "a", "--node", "b", "--", "python", "x.py"], "--master-addr"),
+    (["--node", "a", "--node", "b", "--master-addr", "a", "--", "python", "x.py"], "pass --bucket-writes"),
+    (["--nodes", "gpu5", "--", "python", "x.py"], "pass --bucket-writes"),
     (["--steps", "1", "--", "python", "x.py"], "--steps: 1 is not"),
     (["--html", "nowhere/page.html", "--", "python", "x.py"], "--html nowhere/page.html: cannot be written"),
     (["--outputs", "nowhere", "--", "python", "x.py"], "--outputs nowhere: no folder is there"),
@@ -359,14 +389,73 @@ def test_wrong_usage_is_said_before_anything_runs(words, says, project):
     assert says in done.stderr
 
 
+def test_how_a_loader_makes_its_batches_is_told_by_what_it_does(data):
+    from torch.utils.data import DataLoader
+
+    import leat.torch
+    from leat._profile import hook
+
+    def ways(module: str, loader) -> tuple[bool, bool, int | None]:
+        tally = hook.Tally(None)
+        hook.note_ways(tally, module, loader)
+        return tally.loads_ahead, tally.is_pipelined, tally.workers
+
+    torchs, ours, items = "torch.utils.data.dataloader", "leat.torch._loader", list(range(8))
+    assert ways(torchs, DataLoader(items)) == (False, False, 0)
+    assert ways(torchs, DataLoader(items, num_workers=2)) == (True, False, 2)
+    assert ways(ours, leat.torch.DataLoader(items, threads=1)) == (False, False, 0)
+    assert ways(ours, leat.torch.DataLoader(items)) == (False, False, None), "threads make a batch while next() waits"
+    assert ways(ours, leat.torch.DataLoader(items, num_workers=2)) == (True, True, None)
+    assert ways(ours, leat.torch.DataLoader(items, num_workers=2, workers="processes")) == (True, False, 2)
+    assert ways(ours, leat.torch.DataLoader(leat.Dataset(str(data)), batch_size=2)) == (True, True, None)
+    assert ways("leat._loader", leat.Loader(str(data), batch_size=2, train=False)) == (True, True, None)
+
+
 def test_the_cpu_time_of_a_batch_does_not_end_with_the_workers(monkeypatch):
     from leat._profile import hook
 
-    used = iter([10.0, 10.5, 11.5])
+    used = iter([10.0, 10.5, 11.5, 3.0, 4.5])
     monkeypatch.setattr(hook, "cpu_seconds", lambda: next(used))
 
-    assert hook.drain(iter(range(5)), 6)[1] == 0.75, "of the fourth and fifth"
-    assert hook.drain(iter(range(2)), 6)[1] is None
+    assert hook.drain(iter(range(5)), 6, lambda: iter(range(5)))[1] == 1, "of the fourth, the fifth, and other workers'"
+
+
+def test_a_loader_is_begun_again_until_enough_batches_came():
+    from leat._profile import hook
+
+    def slow():
+        for _ in range(2):
+            time.sleep(0.02)
+            yield
+
+    seconds, _ = hook.drain(iter(()), 7, slow)
+
+    assert len(seconds) == 7 and min(seconds) >= 0.02
+    assert hook.drain(iter(range(5)), 6, lambda: iter(())) == ([], None), "those that came may have been made before"
+
+    def once():
+        raise RuntimeError("it is for one epoch alone")
+
+    assert hook.drain(iter(range(5)), 6, once) == ([], None)
+
+
+def test_an_epoch_that_ends_with_the_steps_does_not_make_batches_free(project):
+    """The rest of it, once the steps are over, was made ahead, or is nothing."""
+    (project / "train.py").write_text(
+        "import time\n"
+        "from torch.utils.data import DataLoader, Dataset\n"
+        "class Slow(Dataset):\n"
+        "    def __len__(self): return 2 * (2 + 8 + 1)\n"
+        "    def __getitem__(self, index): time.sleep(0.05); return index\n"
+        "for _ in range(3):\n"
+        "    for _ in DataLoader(Slow(), batch_size=2, num_workers=1): time.sleep(0.05)\n"
+    )
+
+    report = report_of(profile(
+        project, "--steps", "8", "--warmup", "2", "--repeats", "1", "--", sys.executable, "train.py",
+    ))  # fmt: skip
+
+    assert 0.09 < report["supply_seconds"]["cold"] < 0.2, "a batch is made of two sleeps"
 
 
 def test_a_batch_of_values_of_unequal_length_is_cut_to_its_first_rows():
@@ -377,6 +466,42 @@ def test_a_batch_of_values_of_unequal_length_is_cut_to_its_first_rows():
 
     assert hook.rows_of({"tokens": values}) == 3
     assert batch["tokens"].tolist() == [[0], [1, 2]] and batch["label"].tolist() == [0, 1]
+
+
+def command_lines() -> Iterator[bytes]:
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            yield path.read_bytes()
+
+
+def test_the_secret_of_the_endpoint_is_on_no_command_line(project):
+    """Every user of the machine can read those, and whoever knows the secret asks as the user."""
+    (project / "train.py").write_text(
+        "import os\n"
+        "from torch.utils.data import DataLoader\n"
+        "assert os.environ['AWS_ENDPOINT_URL'].startswith('http://127.0.0.1:')\n"
+        "for _ in DataLoader(list(range(99))): pass\n"
+    )
+    seen: set[bytes] = set()
+    is_over = threading.Event()
+
+    def look() -> None:
+        while not is_over.is_set():
+            seen.update(command_lines())
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        report_of(profile(
+            project, "--steps", "4", "--warmup", "1", "--repeats", "1", "--", sys.executable, "train.py",
+        ))  # fmt: skip
+    finally:
+        is_over.set()
+        looking.join()
+
+    ours = [line for line in seen if b"train.py" in line]
+    assert any(b"unshare" in line or b"leat-scratch" in line for line in ours), "it was seen from its start on"
+    assert not [line for line in ours if b"AWS_ENDPOINT_URL" in line]
 
 
 BUCKET_TRAINING = """
@@ -426,6 +551,77 @@ def test_a_bucket_is_told_apart_into_preparation_and_fetch(tmp_path, project):
     assert cold["from_memory"] == 0 and cold["from_store"] >= 30
     assert warm["writes_kept_away"] == 1
     assert counters["put"] == 0 and not (folder / "checkpoint").exists()
+
+
+def test_writes_of_every_kind_are_acknowledged_as_a_store_would(tmp_path, project):
+    """A checkpoint of over 8 MB goes up in parts, under the name that the answer to the first request gives."""
+    pytest.importorskip("boto3")
+    folder = tmp_path / "store" / "b"
+    folder.mkdir(parents=True)
+    (folder / "kept").write_bytes(b"kept")
+    (project / "train.py").write_text(
+        "import io, boto3\n"
+        "from torch.utils.data import DataLoader\n"
+        "s3 = boto3.client('s3')\n"
+        "s3.upload_fileobj(io.BytesIO(bytes(20 << 20)), 'b', 'a & b')\n"
+        "assert s3.copy_object(Bucket='b', Key='copy', CopySource='b/kept')['CopyObjectResult']['ETag']\n"
+        "assert not s3.delete_objects(Bucket='b', Delete={'Objects': [{'Key': 'kept'}]}).get('Errors')\n"
+        "s3.delete_object(Bucket='b', Key='kept')\n"
+        "for _ in DataLoader(list(range(99))): pass\n"
+    )
+
+    with leat.testing.Bucket(folder.parent) as bucket:
+        report_of(profile(
+            project, "--steps", "4", "--warmup", "1", "--repeats", "1", "--", sys.executable, "train.py",
+            **bucket.env(),
+        ))  # fmt: skip
+
+    assert {path.name for path in folder.iterdir()} == {"kept"}
+
+
+EIGHT_WORKERS = """
+import os, time, boto3
+from torch.utils.data import DataLoader, Dataset
+
+class Objects(Dataset):
+    def __init__(self):
+        self.s3, self.pid = None, None
+        self.keys = [one["Key"] for page in self.client().get_paginator("list_objects_v2").paginate(Bucket="b")
+                     for one in page["Contents"]]
+    def client(self):
+        if self.pid != os.getpid():  # A worker does not use the connections of others.
+            self.s3, self.pid = boto3.client("s3"), os.getpid()
+        return self.s3
+    def __len__(self):
+        return len(self.keys)
+    def __getitem__(self, index):
+        return len(self.client().get_object(Bucket="b", Key=self.keys[index])["Body"].read())
+
+if __name__ == "__main__":
+    for batch in DataLoader(Objects(), batch_size=4, num_workers=8):
+        time.sleep(0.03)
+"""
+
+
+def test_requests_are_those_of_the_batches_that_were_measured(tmp_path, project):
+    """Not those of batches that were read ahead and never given, nor of the listing before the first step."""
+    pytest.importorskip("boto3")
+    folder = tmp_path / "store" / "b"
+    folder.mkdir(parents=True)
+    for number in range(600):
+        (folder / f"{number:03}").write_bytes(os.urandom(1000))
+    (project / "train.py").write_text(EIGHT_WORKERS)
+
+    with leat.testing.Bucket(folder.parent, latency="5ms") as bucket:
+        report = report_of(profile(
+            project, "--steps", "80", "--warmup", "20", "--repeats", "1", "--", sys.executable, "train.py",
+            **bucket.env(),
+        ))  # fmt: skip
+
+    asked = report["fetch_a_batch"]
+    assert asked["gets"] == pytest.approx(4, rel=0.05)
+    assert asked["bytes"] == pytest.approx(4000, rel=0.05)
+    assert asked["lists"] == 0
 
 
 def test_a_loader_of_ours_reads_the_same_bytes_through_the_relay(tmp_path, project):

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from profiling import profile, report_of, told_by_processes
+from profiling import profile, report_of, skip_without_scratch, told_by_processes
 
 # In the user's home, by the user's shell, with an environment of its own.
 SSH = """#!/bin/sh
@@ -77,7 +77,7 @@ def worlds(tmp_path) -> pathlib.Path:
 def check(report: dict, project: pathlib.Path, worlds: pathlib.Path) -> None:
     assert report["settings"]["nodes"] == 2
     parts = {name: part["seconds"] for name, part in report["parts"].items()}
-    assert {"compute", "network"} <= parts.keys()
+    assert parts.keys() == {"compute", "network", "input"}
     assert parts["compute"] >= 0.05 and report["step_seconds"] >= 0.2
     assert sum(parts.values()) == pytest.approx(report["step_seconds"])
     # The network's part is told from a rank alone.
@@ -91,7 +91,7 @@ def told(stand_ins: dict[str, str], name: str) -> list[str]:
 
 def test_nodes_of_an_allocation_are_started_by_srun(project, stand_ins, worlds):
     report = report_of(profile(
-        project, "--nodes", "slurm", "--master-addr", "localhost", "--nproc-per-node", "1",
+        project, "--bucket-writes", "--nodes", "slurm", "--master-addr", "localhost", "--nproc-per-node", "1",
         "--steps", "4", "--warmup", "1", "--repeats", "1", "--", sys.executable, "train.py", str(worlds),
         **stand_ins, SLURM_JOB_NODELIST="node[01-02]", SLURM_JOB_CPUS_PER_NODE="4,2",
     ))  # fmt: skip
@@ -106,13 +106,44 @@ def test_nodes_of_an_allocation_are_started_by_srun(project, stand_ins, worlds):
 
 def test_hosts_are_reached_by_ssh(project, stand_ins, worlds):
     report = report_of(profile(
-        project, "--nodes", "me@node[1-2]", "--master-addr", "localhost", "--nproc-per-node", "1",
+        project, "--bucket-writes", "--nodes", "me@node[1-2]", "--master-addr", "localhost", "--nproc-per-node", "1",
         "--steps", "4", "--warmup", "1", "--repeats", "1", "--", pathlib.Path(sys.executable).name, "train.py", str(worlds),
         **{**stand_ins, "PATH": f"{stand_ins['PATH']}:{pathlib.Path(sys.executable).parent}"},
     ))  # fmt: skip
 
     check(report, project, worlds)
     assert set(told(stand_ins, "ssh")) == {"me@node1", "me@node2"}
+
+
+@pytest.mark.parametrize("host", ["gpu5", "gpu5,gpu6"])
+def test_a_script_elsewhere_is_given_no_endpoint_on_the_loopback_of_this_machine(host, project, stand_ins, worlds):
+    (project / "train.py").write_text(
+        "import os\nassert not {'AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3'} & os.environ.keys()\n" + TRAINING
+    )
+
+    report = report_of(profile(
+        project, "--bucket-writes", "--nodes", host, "--master-addr", "localhost", "--nproc-per-node", "1",
+        "--steps", "2", "--warmup", "1", "--repeats", "1", "--", sys.executable, "train.py", str(worlds), **stand_ins,
+    ))  # fmt: skip
+
+    assert "input" in report["parts"] and "behind --node" in report["proof"]["why_no_warm"]
+
+
+def test_a_node_that_fails_is_named_while_the_others_wait_for_it(project, stand_ins):
+    """As ssh ends if nothing answers: with 255, at once."""
+    (pathlib.Path(stand_ins["STAND_INS"]) / "bin" / "ssh").write_text(
+        '#!/bin/sh\n[ "$3" = gpu6 ] || exec sleep 1000\necho "gpu6 is down" >&2\nexit 255\n'
+    )
+
+    done = profile(
+        project, "--bucket-writes", "--nodes", "gpu5,gpu6", "--limit", "2min", "--", sys.executable, "train.py",
+        **stand_ins,
+    )  # fmt: skip
+
+    skip_without_scratch(done.stderr)
+    assert done.returncode == 1
+    assert "on node 1 (ssh -o BatchMode=yes gpu6) with status 255" in done.stderr
+    assert "gpu6 is down" in done.stderr
 
 
 @pytest.mark.parametrize("words, says", [

@@ -280,6 +280,7 @@ def drawn(seed: int) -> tuple[dict, dict]:
     share = draw.choice((None, draw.uniform(0, 1)))
     report = {
         "leat_profile": 1, "cores": cores, "loader": draw.choice(("leat.Loader", "torch.DataLoader")),
+        **draw.choice(({}, {"is_pipelined": True, "loads_ahead": True}, {"is_pipelined": False, "loads_ahead": True})),
         "workers": workers, "settings": {"nodes": nodes, "nproc_per_node": devices},
         "parts": {name: {"seconds": value} for name, value in parts.items()},
         "supply_seconds": supply, "supply_cpu_seconds": cpu,

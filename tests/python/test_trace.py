@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import gzip
 import json
+import pathlib
 import time
 
 import pytest
@@ -67,6 +68,25 @@ def test_the_way_of_a_sample_that_passed_the_cache_leads_through_it(data, tmp_pa
     of_samples = collections.Counter(" ".join(way) for way in ways.values() if "decode" in way)
     # Written to it in the first epoch, found in it in the second.
     assert of_samples == {"fetch cache decode batch": 2 * 4 * BATCHES}
+
+
+def test_arrows_and_processes_of_two_ranks_are_not_mixed_up(tmp_path):
+    """Each file counts its arrows from 1, and in containers each process is the first."""
+
+    def written(name: str, cat: str) -> pathlib.Path:
+        arrow = {"cat": cat, "name": "sample", "pid": 1, "tid": 1, "id": 1}
+        events = [{**arrow, "ph": phase, "ts": at} for at, phase in enumerate("sf")]
+        (tmp_path / name).write_text(json.dumps({"baseTimeNanoseconds": 0, "traceEvents": events}))
+        return tmp_path / name
+
+    files = [written(f"{cat}{rank}.json", cat) for rank in range(2) for cat in ("leat", "ac2g")]
+    leat.trace.merge(files, tmp_path / "all.json")
+
+    events = events_of(tmp_path / "all.json")
+    assert set(collections.Counter(event["id"] for event in events).values()) == {2}, "an arrow's beginning and its end"
+    assert len({event["id"] for event in events}) == 4
+    pids = [event["pid"] for event in events[::2]]
+    assert pids[0] == pids[1] == 1 and pids[2] == pids[3] != 1, "a rank's traces are of one process"
 
 
 @pytest.mark.parametrize("name", ["torch.json", "torch.json.gz"])

@@ -13,7 +13,9 @@ interface Measured {
   hasWarm: boolean;
   warmSupply: number;
   coldSupply: number;
+  hasSupply: boolean;
   isPipelined: boolean;
+  loadsAhead: boolean;
   workers: number | null;
   preparationCpu: number | null;
   cores: number;
@@ -80,7 +82,9 @@ function measuredOf(report: Report): Measured {
     hasWarm,
     warmSupply: warm,
     coldSupply: Math.max(report.supply_seconds.cold ?? 0, preparation + fetch, hasWarm ? warm : 0),
-    isPipelined: report.loader === LEAT,
+    hasSupply: report.supply_seconds.cold !== null && (!hasWarm || report.supply_seconds.warm !== null),
+    isPipelined: report.is_pipelined ?? report.loader === LEAT, // Older reports tell by the name alone.
+    loadsAhead: report.loads_ahead ?? false,
     workers: report.workers ?? null,
     preparationCpu: report.supply_cpu_seconds ?? null,
     cores: report.cores,
@@ -107,7 +111,12 @@ export class Model {
 
   /** Whether batches are made while training computes, as far as is known. */
   get loadsAhead(): boolean {
-    return this.measured.isPipelined || (this.measured.workers ?? 0) > 0;
+    return this.measured.loadsAhead || this.measured.isPipelined || (this.measured.workers ?? 0) > 0;
+  }
+
+  /** Whether the time of a batch is known: else nothing but the measured step is. */
+  get hasSupply(): boolean {
+    return this.measured.hasSupply;
   }
 
   predict(setting: Setting): Step {

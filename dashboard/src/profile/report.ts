@@ -55,6 +55,8 @@ export interface Report {
   batch_rows?: number;
   loader?: string;
   workers: number | null;
+  loads_ahead?: boolean;
+  is_pipelined?: boolean;
   accelerator?: string;
   versions?: Record<string, string>;
 }

@@ -49,8 +49,8 @@ export class WhatIf {
     const reset = make("button", { type: "button", id: "as-measured" }, "As measured");
     reset.addEventListener("click", () => this.choose({}));
     this.element.append(this.said, this.bars.block, this.sliders(), make("p", {}, reset), this.removals());
-    this.curve = new Figure("what-if-curve", 220, () => this.plan(), "Samples a second against now, as the slider that was moved last goes; the others stay.");
-    this.element.append(this.curve.element);
+    if (this.model.hasSupply) this.curve = new Figure("what-if-curve", 220, () => this.plan(), "Samples a second against now, as the slider that was moved last goes; the others stay.");
+    if (this.curve) this.element.append(this.curve.element);
     this.update();
   }
 
@@ -101,7 +101,7 @@ export class WhatIf {
       block.append(make("div", { class: "knob", id: `what-if-${knob}` }, make("label", { for: `knob-${knob}` }, name), input, output));
       void kind;
     }
-    if (!this.model.loadsAhead) {
+    if (!this.model.loadsAhead && this.model.hasSupply) {
       this.ahead.addEventListener("change", () => {
         this.setting = { ...this.setting, load_ahead: this.ahead.checked ? 1 : 0 };
         this.update();

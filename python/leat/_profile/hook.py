@@ -9,7 +9,9 @@ Leat's loaders.
 from __future__ import annotations
 
 import atexit
+import collections.abc
 import contextlib
+import copy
 import functools
 import gc
 import importlib.abc
@@ -31,6 +33,8 @@ LOADERS = {
 }
 #: How long the first rank to end waits for the others.
 PATIENCE_SECONDS = 60.0
+#: The largest array of a replayed batch that is copied each time: some 50 microseconds.
+COPIED_BYTES = 1 << 20
 
 
 class Recorder:
@@ -65,10 +69,12 @@ class Recorder:
             self.tallies[loader] = Tally(self)
         return self.tallies[loader]
 
-    def end(self, tally: Tally, batches: Iterator[Any]) -> NoReturn:
+    def end(self, tally: Tally, batches: Iterator[Any], again: Callable[[], Iterator[Any]]) -> NoReturn:
         """Writes what was measured and ends the process, past all its exits."""
         self.is_over = True
-        supply, cpu = ([], None) if self.replayed else drain(batches, self.drained)
+        # Twice those that lie ready, so that the second half of them is made meanwhile.
+        count = max(self.drained, 2 * tally.ready_ahead)
+        supply, cpu = ([], None) if self.replayed else drain(batches, count, again)
         self.write(tally, supply, cpu)
         self.wait_for_others()
         with contextlib.suppress(Exception):
@@ -87,12 +93,15 @@ class Recorder:
             "supply_seconds": supply,
             "measured_from_seconds": on_monotonic_clock(tally.measured_from),
             "measured_until_seconds": on_monotonic_clock(tally.measured_until),
+            "measured_batches": tally.measured_batches,
             "supply_cpu_seconds": cpu,
             "rows": tally.rows,
             "epoch_batches": tally.epoch_batches,
             **gradients(),
             "loader": tally.name,
             "workers": tally.workers,
+            "loads_ahead": tally.loads_ahead,
+            "is_pipelined": tally.is_pipelined,
             "accelerator": accelerator(),
             "python": sys.version.split()[0],
             "torch": getattr(sys.modules.get("torch"), "__version__", None),
@@ -154,19 +163,29 @@ class Tally:
         self.epoch_batches: int | None = None
         #: Processes that make batches; None: threads do.
         self.workers: int | None = None
+        #: Batches that worker processes have made before they are asked for, at most.
+        self.ready_ahead = 0
+        #: Batches are made while training computes.
+        self.loads_ahead = False
+        #: Bytes are fetched while others are prepared.
+        self.is_pipelined = False
         self.step_seconds: list[float] = []
         self.wait_seconds: list[float] = []
         #: When the steps that count began and ended, by time.perf_counter().
         self.measured_from: float | None = None
         self.measured_until: float | None = None
+        #: Batches that were given before, and in between, those that begin an epoch included.
+        self.seen_before = 0
+        self.measured_batches = 0
 
 
 class Timed:
     """An iterator of a loader, timed from one batch to the next."""
 
-    def __init__(self, batches: Iterator[Any], tally: Tally) -> None:
+    def __init__(self, batches: Iterator[Any], tally: Tally, again: Callable[[], Iterator[Any]]) -> None:
         self._batches = batches
         self._tally = tally
+        self._again = again
         self._given: float | None = None
 
     def __iter__(self) -> Timed:
@@ -200,11 +219,13 @@ class Timed:
         if self._given is not None and tally.seen > recorder.warmup + 1:
             if tally.measured_from is None:
                 tally.measured_from = self._given
+                tally.seen_before = tally.seen - 1
             tally.measured_until = given
+            tally.measured_batches = tally.seen - tally.seen_before
             tally.step_seconds.append(given - self._given)
             tally.wait_seconds.append(given - asked)
             if len(tally.step_seconds) == recorder.steps:
-                recorder.end(tally, self._batches)
+                recorder.end(tally, self._batches, self._again)
         self._given = given
         return batch
 
@@ -242,11 +263,11 @@ class Replay:
         if not self._kept:
             raise StopIteration
         self._given += 1
-        return self._kept[(self._given - 1) % len(self._kept)]
+        return fresh(self._kept[(self._given - 1) % len(self._kept)])
 
 
-def watch(cls: type, recorder: Recorder) -> None:
-    """Makes iterating a loader of this class timed."""
+def watch(cls: type, module: str, recorder: Recorder) -> None:
+    """Makes iterating a loader of this class timed; `module` is its key in LOADERS."""
     begin = cls.__dict__.get("__iter__")
     if begin is None:
         return
@@ -259,12 +280,26 @@ def watch(cls: type, recorder: Recorder) -> None:
         with contextlib.suppress(Exception):  # Not every loader has a length.
             tally.epoch_batches = len(loader)
         tally.name = f"{type(loader).__module__}.{type(loader).__qualname__}"
-        if cls.__module__ == "torch.utils.data.dataloader":
-            tally.workers = loader.num_workers
+        with contextlib.suppress(Exception):  # A loader may lie about its class.
+            note_ways(tally, module, loader)
         batches = replay(loader, begin, recorder) if recorder.replayed else begun(loader, begin, recorder)
-        return Timed(iter(batches), tally)
+        return Timed(iter(batches), tally, lambda: iter(begun(loader, begin, recorder)))
 
     cls.__iter__ = __iter__  # type: ignore[attr-defined]
+
+
+def note_ways(tally: Tally, module: str, loader: Any) -> None:
+    """Notes how a loader of this module, a key of LOADERS, makes its batches."""
+    is_engine = module == "leat._loader"
+    in_threads = False
+    if module == "leat.torch._loader":  # Which is torch's with more ways to go.
+        is_engine = loader._engine is not None
+        in_threads = not loader._is_torchs and (loader.num_workers > 0 or loader.threads != 1)
+    tally.loads_ahead = is_engine or loader.num_workers > 0
+    tally.is_pipelined = is_engine or (in_threads and loader.num_workers > 0)
+    if not is_engine and not in_threads:
+        tally.workers = loader.num_workers
+        tally.ready_ahead = loader.num_workers * (loader.prefetch_factor or 0)
 
 
 def begun(loader: Any, begin: Callable[[Any], Any], recorder: Recorder) -> Any:
@@ -321,26 +356,45 @@ def accelerator() -> str | None:
     return str(torch.cuda.get_device_name())
 
 
-def drain(batches: Iterator[Any], count: int) -> tuple[list[float], float | None]:
+def drain(
+    batches: Iterator[Any], count: int, again: Callable[[], Iterator[Any]]
+) -> tuple[list[float], float | None]:
     """How long each batch takes when nobody trains on it, and the CPU time of one.
+
+    An epoch that ends before `count` batches is begun `again`, as often as it takes. None,
+    if that gives no more batches: those that came may all have been made before.
 
     CPU time is taken over the second half: the first batches were made before. It is
     read after each batch, since workers that end with the epoch take theirs along.
     """
     seconds: list[float] = []
     half = count // 2
-    used: list[float] = []
+    total, counted = 0.0, 0
+    last: float | None = None
+    is_new = False
     begin = time.perf_counter()
-    with contextlib.suppress(StopIteration):
-        for _ in range(count):
+    while len(seconds) < count:
+        try:
             next(batches)
-            seconds.append(time.perf_counter() - begin)
-            if len(seconds) >= half:
-                used.append(cpu_seconds())
+        except StopIteration:
+            if is_new:  # Nothing comes of it any more.
+                return [], None
+            try:
+                batches, is_new = again(), True
+            except Exception:  # It may be for one epoch alone.
+                return [], None
+            last = cpu_seconds() if len(seconds) >= half else None
             begin = time.perf_counter()
-    if len(used) < 2:
-        return seconds, None
-    return seconds, max(used[-1] - used[0], 0) / (len(used) - 1)
+            continue
+        seconds.append(time.perf_counter() - begin)
+        is_new = False
+        if len(seconds) >= half:
+            used = cpu_seconds()
+            if last is not None:
+                total, counted = total + max(used - last, 0), counted + 1
+            last = used
+        begin = time.perf_counter()
+    return seconds, total / counted if counted else None
 
 
 def cpu_seconds() -> float:
@@ -425,6 +479,35 @@ def first_rows(batch: Any, rows: int | None) -> Any:
         return value
 
     return cut(batch)
+
+
+def fresh(batch: Any) -> Any:
+    """The batch as a loader would give it anew: a script may take it apart, and work in its arrays.
+
+    Containers are made anew, and so are arrays in memory of at most COPIED_BYTES. Others stay as they are: a copy
+    would be part of the step.
+    """
+    if isinstance(batch, collections.abc.MutableMapping):
+        made = copy.copy(batch)
+        for key in list(batch):
+            made[key] = fresh(batch[key])
+        return made
+    if type(batch) is list:
+        return [fresh(one) for one in batch]
+    if type(batch) is tuple:
+        return tuple(fresh(one) for one in batch)
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*map(fresh, batch))
+    if getattr(batch, "nbytes", COPIED_BYTES + 1) > COPIED_BYTES:
+        return batch
+    if type(batch).__module__ == "numpy" and hasattr(batch, "copy"):
+        return batch.copy()
+    torch = sys.modules.get("torch")
+    if torch is not None and type(batch) is torch.Tensor and batch.device.type == "cpu":
+        # One in pinned memory is copied to a device otherwise than its clone would be.
+        is_pinned = torch.cuda.is_available() and batch.is_pinned()
+        return batch if is_pinned or batch.requires_grad else batch.clone()
+    return batch
 
 
 def end_children() -> None:
@@ -542,7 +625,7 @@ def install(spec_path: str) -> None:
 
     def found(name: str) -> None:
         for cls in LOADERS[name]:
-            watch(getattr(sys.modules[name], cls), recorder)
+            watch(getattr(sys.modules[name], cls), name, recorder)
 
     for name in LOADERS:
         if name in sys.modules:
