@@ -320,7 +320,7 @@ void add_job_flags(CLI::App& app, PlanFlags& flags) {
   const auto count = [&](const char* name, auto& value, std::uint64_t most,
                          const char* help, std::uint64_t least = 1) {
     app.add_option(name, value, help)
-        ->check(count_between(least, most))
+        ->transform(count_between(least, most))
         ->capture_default_str();
   };
   const auto text = [&](const char* name, std::string& value,

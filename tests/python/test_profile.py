@@ -343,7 +343,7 @@ def test_a_command_that_starts_its_ranks_itself_is_told_what_to_do(data, project
 
 @pytest.mark.parametrize("words, says", [
     (["--nproc-per-node", "2", "--", "./train.sh"], "is not python"),
-    (["--nproc-per-node", "0", "--", "python", "x.py"], "--nproc-per-node 0"),
+    (["--nproc-per-node", "0", "--", "python", "x.py"], "--nproc-per-node: 0 is not"),
     (["--node", "a", "--node", "b", "--", "python", "x.py"], "--master-addr"),
     (["--steps", "1", "--", "python", "x.py"], "--steps: 1 is not"),
     (["--html", "nowhere/page.html", "--", "python", "x.py"], "--html nowhere/page.html: cannot be written"),
