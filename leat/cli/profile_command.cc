@@ -263,22 +263,23 @@ Result<void> run_profile(const ProfileFlags& flags, CommandContext& context) {
         flags.html);
   }
   Result<Json> report = profile(flags, launch, limit, context);
+  Result<void> page;
   if (!flags.html.empty()) {
-    LEAT_TRY_VOID(write_text(
+    page = write_text(
         flags.html,
         profile_page(report ? *report
                             : failed_profile_json(settings_of(flags, launch),
-                                                  report.error().message()))));
+                                                  report.error().message())));
   }
   if (!report) return std::move(report).error();
   if (flags.is_json) {
     context.out << dump_json(*report) << '\n';
-    return {};
+  } else {
+    print_profile(*report, context.out);
+    context.out << '\n';
+    print_what_if((*report)["what_if"], context.out);
   }
-  print_profile(*report, context.out);
-  context.out << '\n';
-  print_what_if((*report)["what_if"], context.out);
-  return {};
+  return page;  // The minutes of work are told even where this is an error.
 }
 
 std::function<Result<void>(CommandContext&)> add_profile(CLI::App& app) {
