@@ -7,6 +7,7 @@ import io
 import json
 import pathlib
 import re
+import struct
 import subprocess
 import wave
 
@@ -276,6 +277,22 @@ def test_damaged_files_of_each_kind_are_told(tab, tmp_path):
         look_at.save(tmp_path / "page.html")
         tab.open(tmp_path / "page.html")
         assert count(tab, ".card") == 1
+
+
+def test_sizes_that_no_machine_has_are_told(tmp_path):
+    head = b"{'descr': '<f4', 'fortran_order': False, 'shape': (%d,), }" % 2**70
+    write(tmp_path / "large.npy", b"\x93NUMPY\x01\0" + struct.pack("<H", len(head) + 1) + head + b"\n")
+    rate, data = 2**31, bytes(3 << 20)
+    form = struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, 2, rate, rate, 4, 16)
+    write(tmp_path / "fast.wav", b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVE" + form +
+          b"data" + struct.pack("<I", len(data)) + data)  # fmt: skip
+    write(tmp_path / "good.txt", b"as it is")
+
+    page = leat.show(tmp_path, by=None)
+
+    assert page.samples == 3
+    for says in ("a .npy that cannot be read", "too long to be put into a page", "as it is"):
+        assert says in page.html
 
 
 def test_a_value_that_is_too_long_is_not_read(pictures, tmp_path, monkeypatch):
