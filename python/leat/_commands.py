@@ -10,6 +10,7 @@ import importlib
 import os
 import select
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -89,12 +90,11 @@ def _is_reader_gone() -> bool:
 def run(words: Sequence[str]) -> int:
     """Runs a command: its module, its name, its words. Returns the exit code, as leat/cli/README.md says."""
     module, name, *rest = words
-    command = importlib.import_module(module)
-    parser = Parser(prog=f"leat {name}", formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
-    command.add(parser)
-    options = parser.parse_args(rest)
     try:
-        command.run(options)
+        command = importlib.import_module(module)
+        parser = Parser(prog=f"leat {name}", formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+        command.add(parser)
+        command.run(parser.parse_args(rest))
         sys.stdout.flush()
     except KeyboardInterrupt:
         print("leat: stopped", file=sys.stderr)
@@ -113,4 +113,10 @@ def run(words: Sequence[str]) -> int:
 
 def main() -> None:
     """For the program, whose words follow the interpreter's."""
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    if any(thread.daemon and thread.name == "leat-show" for thread in threading.enumerate()):
+        # Python cannot end beneath a thread that waits in a read.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)

@@ -96,6 +96,14 @@ def test_a_command_in_python_is_a_module(monkeypatch, capsys):
     assert "see leat toy-python --help" in capsys.readouterr().err
 
 
+def test_ctrl_c_while_a_command_in_python_is_imported_stops_it(tmp_path, monkeypatch, capsys):
+    (tmp_path / "slow_to_import.py").write_text("raise KeyboardInterrupt")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    assert _commands.run(["slow_to_import", "slow"]) == 1
+    assert capsys.readouterr().err == "leat: stopped\n"
+
+
 JOBS = """
 nodes = 1
 threads = 4

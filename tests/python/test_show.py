@@ -5,10 +5,13 @@ from __future__ import annotations
 import http.client
 import io
 import json
+import os
 import pathlib
 import re
+import signal
 import struct
 import subprocess
+import time
 import wave
 
 import numpy as np
@@ -21,7 +24,7 @@ from leat.ops import (
     Cast, DecodeImage, DecodeMask, Filter, MixUp, Normalize, PadTo, ParseBoxes, ParseInt, ParseKeypoints, RandomCrop,
     RandomHorizontalFlip, RandomResizedCrop, Resize,
 )  # fmt: skip
-from leat.testing import find_binary
+from leat.testing import Bucket, find_binary
 from mds_writer import write_mds
 from small_datasets import encoded, make_pictures, pixels, tar_of, write
 from task_data import make_hub, make_masks, make_shards, make_speech
@@ -412,6 +415,23 @@ def test_the_working_folder_is_not_imported(tmp_path, pictures):
     for name in ("leat", "numpy"):
         write(tmp_path / name / "__init__.py", b"raise SystemExit('the wrong one')")
     assert run(tmp_path, str(pictures)).returncode == 0
+
+
+def test_ctrl_c_ends_it_in_an_outage(tmp_path):
+    make_pictures(tmp_path / "store/b", 40)
+    with Bucket(tmp_path / "store", latency="1ms", fault_script="after 0 GET * 503 x*") as bucket:
+        process = subprocess.Popen(
+            [find_binary(), "show", "s3://b", "--by", "none"], cwd=tmp_path, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True, env={**os.environ, **bucket.env()},
+        )  # fmt: skip
+        # Its readers wait for the store by now.
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(4)
+        begun = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 1
+    assert time.monotonic() - begun < 10
+    assert process.stderr.read() == "leat: stopped\n"
 
 
 def test_it_is_served_to_this_machine_alone(tab, pictures, tmp_path):
