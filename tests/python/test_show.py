@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import struct
 import subprocess
@@ -375,6 +376,25 @@ def test_the_command_writes_a_page(tab, pictures, tmp_path):
     assert names == ["as stored", "chains.py:train", "chains:valid", "small"]
     shown = tab.text(".card >> nth=0")
     assert "5 × 5" in shown and "8 × 7" in shown and "4 × 4" in shown
+
+
+def test_on_a_full_disk_the_old_page_stays(pictures, tmp_path):
+    page = leat.show(pictures, count=12)
+    page.save(tmp_path / "page.html")
+    (tmp_path / "latest.html").symlink_to("page.html")
+    old = (tmp_path / "page.html").read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(old) // 2, limits[1]))
+    try:
+        with pytest.raises(OSError, match="page.html'$"):
+            page.save(tmp_path / "page.html")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    assert (tmp_path / "page.html").read_bytes() == old
+    leat.show(pictures, count=1).save(tmp_path / "latest.html")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["latest.html", "page.html"]
+    assert (tmp_path / "latest.html").is_symlink() and len((tmp_path / "page.html").read_bytes()) < len(old)
 
 
 def test_the_command_reads_tables_and_tokens(tmp_path):
