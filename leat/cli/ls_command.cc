@@ -13,6 +13,7 @@
 #include "leat/base/errors.h"
 #include "leat/cli/catalogue_flags.h"
 #include "leat/cli/commands.h"
+#include "leat/cli/terminal_text.h"
 
 namespace leat {
 namespace {
@@ -54,7 +55,7 @@ void print_object(std::string_view key, std::uint64_t bytes,
   } else {
     out << fmt::format("{:>10} {:>16}  {}",
                        samples == nullptr ? "-" : std::to_string(*samples),
-                       bytes, key);
+                       bytes, for_terminal(key));
   }
   out << '\n';
 }
@@ -119,7 +120,7 @@ Result<void> list_anything(const OpenedStore& store, const LsFlags& flags,
   if (found && *found != 0) {
     if (why) {
       context.err << "leat: this is no dataset, so everything is listed ("
-                  << why->message() << ")\n";
+                  << lines_for_terminal(why->message()) << ")\n";
     }
     return {};
   }

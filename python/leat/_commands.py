@@ -87,6 +87,13 @@ def _is_reader_gone() -> bool:
     return any(state & (select.POLLERR | select.POLLHUP) for _, state in output.poll(0))
 
 
+def _shown(text: str) -> str:
+    """A key within an error cannot write on the terminal."""
+    return "".join(
+        letter if letter.isprintable() or letter in "\n\t" else ascii(letter)[1:-1] for letter in text
+    )  # fmt: skip
+
+
 def run(words: Sequence[str]) -> int:
     """Runs a command: its module, its name, its words. Returns the exit code, as leat/cli/README.md says."""
     module, name, *rest = words
@@ -106,7 +113,7 @@ def run(words: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Else Python tells of it as it ends.
         return 141  # 128 + SIGPIPE, as the program's other commands.
     except (Error, OSError) as error:
-        print(f"leat: {error}", file=sys.stderr)
+        print(f"leat: {_shown(str(error))}", file=sys.stderr)
         return 2 if isinstance(error, InvalidArgument) else 1
     return 0
 

@@ -274,3 +274,19 @@ def test_a_text_of_others_does_not_write_on_the_terminal(tmp_path):
     write(tmp_path / "b.bin", b"x")
 
     assert "\x1b" not in command(tmp_path, "select key from samples").stdout
+    assert "\x1b" not in command(tmp_path, 'select key as "\x1b[2J" from samples').stdout
+    assert "\x1b" not in command(tmp_path, "select x from samples where key = '\x1b'").stderr
+
+
+def test_the_names_of_others_do_not_write_on_the_terminal(tmp_path):
+    write(tmp_path / "c\x1b[31m" / "a\n1.bin", b"x")
+    write(tmp_path / "d" / "b\u202e.bin", b"x")
+
+    def says(*words: object) -> str:
+        done = subprocess.run([find_binary(), *map(str, words)], capture_output=True, text=True, check=False)
+        return done.stdout + done.stderr
+
+    listed = says("ls", tmp_path)
+    assert listed.splitlines()[0].endswith(r"c\x1b[31m/a\x0a1.bin") and len(listed.splitlines()) == 2
+    for told in (listed, says("stat", tmp_path), says("ls", "--plain", tmp_path), says("ls", tmp_path / "no\x1b[31m")):
+        assert told and "\x1b" not in told and "\u202e" not in told

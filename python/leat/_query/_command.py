@@ -90,7 +90,7 @@ def _print(table: Any, options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps({"columns": names, "rows": rows}, default=_plain))
         return
-    lines = [names, *([_cell(value) for value in row] for row in rows)]
+    lines = [[_cell(name) for name in names], *([_cell(value) for value in row] for row in rows)]
     widths = [max(len(line[place]) for line in lines) for place in range(len(names))]
     is_number = [str(kind).startswith(("int", "uint", "double", "float", "decimal")) for kind in shown.schema.types]
     for line in lines:
