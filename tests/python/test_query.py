@@ -221,6 +221,31 @@ def test_the_command_prints_rows(pictures):
     assert last == "… and 40 rows more (--most 0 prints all)"
 
 
+def test_numbers_that_are_not_finite_are_null_in_json(pictures):
+    sql = "select 'nan'::double as a, ['inf'::double, 1.5] as b, {'c': '-inf'::float} as d, 0.5 as e from samples limit 1"
+    ended = command(pictures, sql, "--json")
+
+    def refuse(word: str) -> None:
+        raise AssertionError(word)
+
+    assert json.loads(ended.stdout, parse_constant=refuse)["rows"] == [[None, [None, 1.5], {"c": None}, 0.5]]
+
+
+def test_a_list_is_text_in_csv(pictures):
+    sql = "select class, list(index order by index)[:2] as first, map {'n': count(*)} as m from samples group by class"
+    ended = command(pictures, f"{sql} order by class", "--csv")
+
+    assert ended.returncode == 0, ended.stderr
+    lines = list(csv.reader(io.StringIO(ended.stdout)))
+    assert lines[:2] == [["class", "first", "m"], ["ant", "[0, 1]", '[["n", 20]]']]
+
+
+def test_more_rows_than_can_be_may_be_printed(pictures):
+    ended = command(pictures, "select key from samples", "--most", "99999999999999999999")
+
+    assert len(ended.stdout.splitlines()) == 61, ended.stderr
+
+
 @pytest.mark.parametrize("ending", ["parquet", "jsonl"])
 @pytest.mark.parametrize("source", ["pictures", "table", "shards"])
 def test_the_choice_is_written_as_a_manifest(source, ending, pictures, tmp_path, fresh_cache, monkeypatch):
