@@ -431,6 +431,17 @@ def test_help_has_an_example():
     assert "Example:\n  leat show s3://" in done.stdout
 
 
+def test_a_file_of_ops_may_have_dataclasses(tmp_path, pictures):
+    (tmp_path / "aug.py").write_text(
+        "from __future__ import annotations\nfrom dataclasses import dataclass\nfrom leat.ops import *\n"
+        "@dataclass\nclass Sizes:\n    side: int = 5\n\ntrain = [DecodeImage(), RandomCrop(Sizes().side)]\n"
+    )
+    done = run(tmp_path, str(pictures), "--samples", "1", "--ops", "aug.py:train", "--json")
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["samples"] == 1
+
+
 def test_the_working_folder_is_not_imported(tmp_path, pictures):
     for name in ("leat", "numpy"):
         write(tmp_path / name / "__init__.py", b"raise SystemExit('the wrong one')")
