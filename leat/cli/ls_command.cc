@@ -40,7 +40,7 @@ struct LsFlags {
 };
 
 Result<void> check_stopped(const CommandContext& context) {
-  if (!context.stop.stop_requested() && context.out) return {};
+  if (!context.stop.stop_requested()) return {};
   return Error(ErrorCode::kCancelled, "ls was stopped");
 }
 
@@ -65,6 +65,7 @@ Result<void> list_dataset(const Catalogue& catalogue, bool is_json,
   const std::vector<std::uint64_t> samples = samples_by_object(catalogue);
   for (std::uint64_t i = 0; i < catalogue.objects(); ++i) {
     LEAT_TRY_VOID(check_stopped(context));
+    if (!context.out) return {};  // The program says why, where that is due.
     const ObjectView object = catalogue.object({static_cast<std::uint32_t>(i)});
     print_object(object.key, object.size_bytes, &samples[i], is_json,
                  context.out);
@@ -83,6 +84,7 @@ Result<std::uint64_t> list_plainly(const OpenedStore& store, std::string prefix,
     LEAT_TRY(ListPage page, store.store->list(request, context.stop));
     for (const ObjectInfo& object : page.objects) {
       LEAT_TRY_VOID(check_stopped(context));
+      if (!context.out) return found;
       print_object(object.key.substr(hidden), object.size_bytes, nullptr,
                    is_json, context.out);
       ++found;

@@ -121,6 +121,16 @@ TEST_F(PlanCommandTest, ComparesCachesForADataset) {
   EXPECT_EQ(told["packing"]["gets_an_epoch"], 1);
 }
 
+TEST_F(PlanCommandTest, ADatasetThatFillsNoStepTakesASmallerBatch) {
+  put("data/0.jpg", "x");
+
+  const Outcome outcome = run({path("data")});
+
+  EXPECT_EQ(outcome.code, ExitCode::kWrongUsage);
+  EXPECT_THAT(outcome.err, HasSubstr("--global-batch-size 256: "));
+  EXPECT_THAT(outcome.err, HasSubstr("has 1 samples, which fill no step"));
+}
+
 TEST_F(PlanCommandTest, ThePricesMayBeTheUsers) {
   put("data/0.jpg", "x");
   const std::string data = path("data");

@@ -12,6 +12,7 @@ import pytest
 
 import leat as package
 from leat import _commands
+from leat.testing import find_binary
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -73,6 +74,18 @@ def test_ls_ends_without_a_word_when_its_reader_has_gone(options, is_dataset, tm
         (folder / "shard.tar").write_bytes(b"x")
 
     assert first_byte_of("ls", folder, *options) == (141, "")
+
+
+@pytest.mark.parametrize("options", [(), ("--plain",)])
+def test_ls_on_a_full_disk_says_that_its_output_was_not_written(options, tmp_path):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [find_binary(), "ls", make_objects(tmp_path / "data"), *options], stdout=full, stderr=subprocess.PIPE,
+            text=True, check=False,
+        )  # fmt: skip
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("leat: what was printed could not be written to standard output")
 
 
 def test_a_command_in_python_ends_without_a_word_when_its_reader_has_gone(tmp_path):

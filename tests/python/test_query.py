@@ -275,6 +275,7 @@ def test_the_choice_is_written_as_a_manifest(source, ending, pictures, tmp_path,
     ("words", "says"),
     [
         (["--out", "x.csv"], r"\.parquet or \.jsonl"),
+        (["--out", "s3://bucket/x.jsonl"], "a file of this machine; give a path"),
         (["--json", "--csv"], "one of them"),
         (["--parse", "cls=date"], "NAME=TYPE"),
         (["--most", "-1"], "0 or more"),
