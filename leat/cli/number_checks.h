@@ -7,8 +7,8 @@
 
 namespace leat {
 
-/// Every number has one of these. What they refuse exits with 2, as
-/// "--epochs: -1 is not a whole number from 1 to 1000000".
+/// Every number has one of these. A wrong one exits with 2, as "--epochs: -1 is
+/// not a whole number from 1 to 1000000".
 
 /// A whole number within a range, in base 10; a sign or a fraction is refused.
 /// Give it to Option::transform(): CLI11 would read 010 as 8, and this makes

@@ -222,8 +222,8 @@ def test_the_command_prints_rows(pictures):
 
 
 def test_numbers_that_are_not_finite_are_null_in_json(pictures):
-    sql = "select 'nan'::double as a, ['inf'::double, 1.5] as b, {'c': '-inf'::float} as d, 0.5 as e from samples limit 1"
-    ended = command(pictures, sql, "--json")
+    columns = "'nan'::double as a, ['inf'::double, 1.5] as b, {'c': '-inf'::float} as d, 0.5 as e"
+    ended = command(pictures, f"select {columns} from samples limit 1", "--json")
 
     def refuse(word: str) -> None:
         raise AssertionError(word)

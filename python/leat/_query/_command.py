@@ -107,7 +107,8 @@ def _flat(table: Any) -> Any:
 
     for place, column in enumerate(table.columns):
         if arrow.types.is_nested(column.type):
-            texts = [None if value is None else json.dumps(_finite(value), default=_plain) for value in column.to_pylist()]
+            values = column.to_pylist()
+            texts = [None if value is None else json.dumps(_finite(value), default=_plain) for value in values]
             table = table.set_column(place, table.column_names[place], arrow.array(texts, arrow.string()))
     return table
 
