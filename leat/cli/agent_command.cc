@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -21,6 +22,7 @@
 #include "leat/base/mutex.h"
 #include "leat/base/units.h"
 #include "leat/cli/commands.h"
+#include "leat/cli/number_checks.h"
 #include "leat/runtime/limits.h"
 #include "leat/store/url.h"
 
@@ -204,15 +206,15 @@ std::function<Result<void>(CommandContext&)> add_agent(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--floor", flags->floor,
                  "part of an even split's speed that every job keeps")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(amount_between(0, 1))
       ->capture_default_str();
   app.add_option("--threads", flags->threads,
                  "threads that decode, of all jobs; without: one for each core")
-      ->check(CLI::Range(1.0, 4096.0));
+      ->check(amount_between(1, 4096));
   app.add_option(
          "--max-in-flight", flags->max_in_flight,
          "requests in flight of all jobs; without: as many as each wants")
-      ->check(CLI::Range(1.0, 1048576.0));
+      ->check(amount_between(1, 1 << 20));
   app.add_option("--bandwidth", flags->bandwidths,
                  "bytes a second that all jobs together read, such as 1GB; or, "
                  "of one bucket, such as s3://photos=500MB: once for each")
@@ -223,7 +225,8 @@ std::function<Result<void>(CommandContext&)> add_agent(CLI::App& app) {
   app.add_option("--cache-disk", flags->cache_disk,
                  "disk of the caches of all jobs, likewise");
   app.add_option("--port", flags->port,
-                 "show a page, and metrics, at this port; 0 for a free one");
+                 "show a page, and metrics, at this port; 0 for a free one")
+      ->transform(count_between(0, std::numeric_limits<std::uint16_t>::max()));
   app.add_flag("--json", flags->is_json, "print its last content at the end");
   app.footer("Example:\n  leat agent --port 5328");
   return

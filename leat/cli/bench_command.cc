@@ -194,7 +194,7 @@ std::function<Result<void>(CommandContext&)> add_bench(CLI::App& app) {
   app.add_option("URL", flags->url, "s3://bucket/prefix, http(s)://…, a path")
       ->required();
   app.add_option("--epochs", flags->epochs, "how many")
-      ->check(count_between(1, kMostEpochs))
+      ->transform(count_between(1, kMostEpochs))
       ->capture_default_str();
   app.add_option("--step-time", flags->step_time,
                  "how long each emulated training step takes")

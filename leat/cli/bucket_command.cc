@@ -218,9 +218,10 @@ std::function<Result<void>(CommandContext&)> add_bucket(CLI::App& app) {
                  "besides localhost and addresses; may be repeated")
       ->take_all();
   app.add_option("--port", words->port, "port to listen on; 0 for a free one")
+      ->transform(count_between(0, std::numeric_limits<std::uint16_t>::max()))
       ->capture_default_str();
   app.add_option("--threads", words->threads, "threads that serve")
-      ->check(CLI::Range(1, 256))
+      ->transform(count_between(1, 256))
       ->capture_default_str();
   app.add_option("--latency", words->latency,
                  "delay of the first byte: 55ms, or lognormal:110ms,0.5 "
@@ -236,18 +237,19 @@ std::function<Result<void>(CommandContext&)> add_bucket(CLI::App& app) {
   app.add_option("--fault-script", words->fault_script,
                  "file of lines such as: after 10 GET photos/ 503 x3");
   app.add_option("--most-gets", words->most_gets,
-                 "GETs a second; those beyond get 503 SlowDown; 0: no limit");
+                 "GETs a second; those beyond get 503 SlowDown; 0: no limit")
+      ->transform(count_between(0, std::numeric_limits<std::uint32_t>::max()));
   app.add_option("--retry-after", words->retry_after,
                  "seconds that its 429s and 503s ask clients to wait; 0: they "
                  "do not ask")
-      ->check(count_between(0, std::numeric_limits<std::uint32_t>::max()));
+      ->transform(count_between(0, std::numeric_limits<std::uint32_t>::max()));
   app.add_flag("--checksums", words->checksums,
                "give whole objects' CRC64NVME to clients that ask for it");
   app.add_option("--repeat", words->repeat,
                  "BUCKET/FILE:COUNT: the file as that many objects, "
                  "FILE-00000000 and on, instead of all else in its folder");
   app.add_option("--seed", words->seed, "decides faults and latencies")
-      ->check(count_between(0, std::numeric_limits<std::uint64_t>::max()))
+      ->transform(count_between(0, std::numeric_limits<std::uint64_t>::max()))
       ->capture_default_str();
   app.add_option("--credentials", words->credentials,
                  "KEY:SECRET that requests must be signed with; without, "

@@ -10,6 +10,7 @@
 
 #include "leat/base/clock.h"
 #include "leat/base/units.h"
+#include "leat/cli/terminal_text.h"
 #include "leat/index/freshness.h"
 
 namespace leat {
@@ -100,7 +101,7 @@ Result<OpenedCatalogue> open_catalogue(const OpenedStore& store,
                          context.env, context.stop);
   }();
   if (opened && !opened->note.empty()) {
-    context.err << "leat: " << opened->note << '\n';
+    context.err << "leat: " << lines_for_terminal(opened->note) << '\n';
   }
   return opened;
 }
@@ -170,7 +171,7 @@ void print_description(std::string_view url, const OpenedCatalogue& opened,
                        std::ostream& out) {
   const Catalogue& catalogue = *opened.catalogue;
   const auto row = [&](std::string_view name, std::string_view value) {
-    out << fmt::format("{:<10} {}\n", name, value);
+    out << fmt::format("{:<10} {}\n", name, for_terminal(value));
   };
   row("url", url);
   row("samples", fmt::format("{}", catalogue.samples()));

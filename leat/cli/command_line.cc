@@ -12,6 +12,7 @@
 
 #include "leat/cli/nearest_word.h"
 #include "leat/cli/python_command.h"
+#include "leat/cli/terminal_text.h"
 
 #ifndef LEAT_VERSION
 #error "the build defines LEAT_VERSION"
@@ -70,7 +71,7 @@ ExitCode run(const Run& chosen, CommandContext& context) {
   if (done) return written(ExitCode::kDone, context);
   context.out.flush();
   if (has_lost_reader(context)) return ExitCode::kReaderGone;
-  context.err << "leat: " << done.error().message() << '\n';
+  context.err << "leat: " << lines_for_terminal(done.error().message()) << '\n';
   return done.error().code() == ErrorCode::kInvalidArgument
              ? ExitCode::kWrongUsage
              : ExitCode::kFailed;

@@ -30,7 +30,8 @@ Result<ShuffleChoice> shuffle_of(const std::string& text) {
 void LoaderFlags::add_to(CLI::App& app) {
   const auto count = [&](const char* name, auto& value, std::uint64_t most,
                          const char* help, std::uint64_t least = 1) {
-    return app.add_option(name, value, help)->check(count_between(least, most));
+    return app.add_option(name, value, help)
+        ->transform(count_between(least, most));
   };
   const auto size = [&](const char* name, std::string& value,
                         const char* help) {
@@ -87,9 +88,9 @@ void LoaderFlags::add_to(CLI::App& app) {
   app.add_option("--cache-policy", cache_policy,
                  fmt::format("one of {}; default: belady",
                              fmt::join(cache_policy_names(), ", ")));
-  app.add_option(
-      "--cache-window", cache_window,
-      "with windowed_belady, how many reads of the job it looks ahead");
+  count("--cache-window", cache_window,
+        std::numeric_limits<std::uint64_t>::max(),
+        "with windowed_belady, how many reads of the job it looks ahead", 0);
   app.add_option("--cache-placement", cache_placement,
                  "with never_evict, the samples that tiers may hold: any; "
                  "first_epoch, those this node reads then; or frequency, those "
@@ -238,7 +239,7 @@ void StoreFlags::add_to(CLI::App& app) {
                "you pay for requests and bytes, for buckets that want that");
   app.add_option("--patience", patience_seconds,
                  "how many seconds an outage of the store is ridden out")
-      ->check(CLI::Range(0.0, kMostPatienceSeconds))
+      ->check(amount_between(0, kMostPatienceSeconds))
       ->capture_default_str();
 }
 

@@ -13,6 +13,7 @@
 #include "leat/base/errors.h"
 #include "leat/cli/catalogue_flags.h"
 #include "leat/cli/commands.h"
+#include "leat/cli/terminal_text.h"
 
 namespace leat {
 namespace {
@@ -39,7 +40,7 @@ struct LsFlags {
 };
 
 Result<void> check_stopped(const CommandContext& context) {
-  if (!context.stop.stop_requested() && context.out) return {};
+  if (!context.stop.stop_requested()) return {};
   return Error(ErrorCode::kCancelled, "ls was stopped");
 }
 
@@ -54,7 +55,7 @@ void print_object(std::string_view key, std::uint64_t bytes,
   } else {
     out << fmt::format("{:>10} {:>16}  {}",
                        samples == nullptr ? "-" : std::to_string(*samples),
-                       bytes, key);
+                       bytes, for_terminal(key));
   }
   out << '\n';
 }
@@ -64,6 +65,7 @@ Result<void> list_dataset(const Catalogue& catalogue, bool is_json,
   const std::vector<std::uint64_t> samples = samples_by_object(catalogue);
   for (std::uint64_t i = 0; i < catalogue.objects(); ++i) {
     LEAT_TRY_VOID(check_stopped(context));
+    if (!context.out) return {};  // The program says why, where that is due.
     const ObjectView object = catalogue.object({static_cast<std::uint32_t>(i)});
     print_object(object.key, object.size_bytes, &samples[i], is_json,
                  context.out);
@@ -82,6 +84,7 @@ Result<std::uint64_t> list_plainly(const OpenedStore& store, std::string prefix,
     LEAT_TRY(ListPage page, store.store->list(request, context.stop));
     for (const ObjectInfo& object : page.objects) {
       LEAT_TRY_VOID(check_stopped(context));
+      if (!context.out) return found;
       print_object(object.key.substr(hidden), object.size_bytes, nullptr,
                    is_json, context.out);
       ++found;
@@ -119,7 +122,7 @@ Result<void> list_anything(const OpenedStore& store, const LsFlags& flags,
   if (found && *found != 0) {
     if (why) {
       context.err << "leat: this is no dataset, so everything is listed ("
-                  << why->message() << ")\n";
+                  << lines_for_terminal(why->message()) << ")\n";
     }
     return {};
   }

@@ -6,10 +6,10 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <exception>
 #include <iostream>
 #include <stop_token>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "leat/cli/command_line.h"
@@ -80,7 +80,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return leat::run(argc, argv);
-  } catch (const std::system_error& error) {  // No threads are left.
+  } catch (const std::exception& error) {  // Such as that no threads are left.
     std::cerr << "leat: " << error.what() << '\n';
     return static_cast<int>(leat::ExitCode::kFailed);
   }

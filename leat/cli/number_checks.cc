@@ -35,9 +35,10 @@ std::string complaint(const Result<Value>& parsed) {
 }  // namespace
 
 CLI::Validator count_between(std::uint64_t least, std::uint64_t most) {
-  return validator([least, most](const std::string& text) {
+  return validator([least, most](std::string& text) {
     std::uint64_t number = 0;
     if (reads_as(text, number) && number >= least && number <= most) {
+      text = fmt::format("{}", number);  // Without the zeros of 0042.
       return std::string();
     }
     return fmt::format("{} is not a whole number from {} to {}", text, least,
@@ -55,6 +56,17 @@ CLI::Validator amount_up_to(double most, bool is_positive) {
     return fmt::format("{} is not a number {} 0{} to {:.0f}", text,
                        is_positive ? "above" : "from",
                        is_positive ? ", up" : "", most);
+  });
+}
+
+CLI::Validator amount_between(double least, double most) {
+  return validator([least, most](const std::string& text) {
+    double number = 0;
+    if (reads_as(text, number) && number >= least && number <= most) {
+      return std::string();
+    }
+    return fmt::format("{} is not a number from {:.0f} to {:.0f}", text, least,
+                       most);
   });
 }
 

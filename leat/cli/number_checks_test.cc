@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -40,6 +42,8 @@ TEST(NumberChecksTest, WhatIsWrongIsRefusedByName) {
       {"bench", "x", "--max-in-flight", "-1"},
       {"bench", "x", "--epochs", "-1"},
       {"bench", "x", "--seed", "-1"},
+      {"bench", "x", "--cache-window", "-1"},
+      {"bench", "x", "--patience", "nan"},
       {"bench", "x", "--global-batch-size", "1.5"},
       {"bench", "x", "--cache-ram", "x"},
       {"bench", "x", "--memory", "x"},
@@ -75,6 +79,64 @@ TEST(NumberChecksTest, ARangeIncludesItsEnds) {
   }
 }
 
+TEST(NumberChecksTest, ACountIsReadInBaseTen) {
+  CLI::App app;
+  std::uint64_t seed = 0;
+  std::optional<std::uint32_t> rank;
+  app.add_option("--seed", seed)->transform(count_between(0, 100));
+  app.add_option("--rank", rank)->transform(count_between(0, 100));
+
+  app.parse("--seed 010 --rank 08");
+
+  EXPECT_EQ(seed, 10u);
+  EXPECT_EQ(rank, 8u);
+}
+
+/// Those of its groups, too.
+std::vector<CLI::Option*> all_options_of(CLI::App& app) {
+  std::vector<CLI::Option*> options = app.get_options();
+  for (CLI::App* group : app.get_subcommands([](CLI::App*) { return true; })) {
+    for (CLI::Option* option : group->get_options()) options.push_back(option);
+  }
+  return options;
+}
+
+void give(CLI::Option& option, const std::string& text) {
+  option.clear();
+  option.add_result(text);
+  option.run_callback();
+}
+
+/// How many numbers the options of this command are.
+std::size_t check_numbers_of(const Command& command) {
+  CLI::App app("", std::string(command.name));
+  const auto run = command.add(app);  // The numbers are in it.
+  std::size_t numbers = 0;
+  for (CLI::Option* option : all_options_of(app)) {
+    SCOPED_TRACE(std::string(command.name) + " " + option->get_name());
+    const std::string type = option->get_type_name();
+    const bool is_count = type == "UINT" || type == "INT";
+    if (!is_count && type != "FLOAT") continue;
+    ++numbers;
+    EXPECT_THROW(give(*option, "nan"), CLI::ValidationError);
+    if (!is_count) continue;
+    EXPECT_THROW(give(*option, "-1"), CLI::ValidationError);
+    EXPECT_NO_THROW(give(*option, "010"));
+    EXPECT_EQ(option->results(), CLI::results_t{"10"});
+  }
+  return numbers;
+}
+
+TEST(NumberChecksTest, NoNumberOfACommandIsWithoutOne) {
+  std::size_t numbers = 0;
+  for (const CommandGroup& group : commands()) {
+    for (const Command* command : group.commands) {
+      if (command->add != nullptr) numbers += check_numbers_of(*command);
+    }
+  }
+  EXPECT_GT(numbers, 40u);
+}
+
 TEST(NumberChecksTest, AnAmountIsFinite) {
   std::string text = "0";
   EXPECT_EQ(amount_up_to(10)(text), "");
@@ -84,6 +146,7 @@ TEST(NumberChecksTest, AnAmountIsFinite) {
   for (const char* wrong : {"nan", "-nan", "inf", "-0.5", "10.01", "1e400"}) {
     text = wrong;
     EXPECT_NE(amount_up_to(10)(text), "") << wrong;
+    EXPECT_NE(amount_between(0, 10)(text), "") << wrong;
   }
 }
 

@@ -246,6 +246,12 @@ Result<void> run_dataset(const PlanFlags& flags, CommandContext& context) {
   LEAT_TRY(const OpenedCatalogue opened, open_catalogue(store, {}, context));
   const Catalogue& catalogue = *opened.catalogue;
   read_as_usual(opened.catalogue, options);
+  if (options.samples > 0 && options.samples < options.global_batch) {
+    return invalid(
+        "--global-batch-size {}: {} has {} samples, which fill no step; give a "
+        "smaller one",
+        options.global_batch, store.url, options.samples);
+  }
   const Billing billing{.node_per_hour = flags.billing.node_per_hour,
                         .is_behind_nat = flags.billing.is_behind_nat,
                         .are_peers_in_zones = flags.are_peers_in_zones};
@@ -332,7 +338,7 @@ void add_job_flags(CLI::App& app, PlanFlags& flags) {
   const auto count = [&](const char* name, auto& value, std::uint64_t most,
                          const char* help, std::uint64_t least = 1) {
     app.add_option(name, value, help)
-        ->check(count_between(least, most))
+        ->transform(count_between(least, most))
         ->capture_default_str();
   };
   const auto text = [&](const char* name, std::string& value,

@@ -169,6 +169,16 @@ TEST_F(PlanCommandTest, PricesOfTheEnvironmentAreThoseOfADatasetAlone) {
   EXPECT_THAT(given.err, HasSubstr("--nat is of a dataset"));
 }
 
+TEST_F(PlanCommandTest, ADatasetThatFillsNoStepTakesASmallerBatch) {
+  put("data/0.jpg", "x");
+
+  const Outcome outcome = run({path("data")});
+
+  EXPECT_EQ(outcome.code, ExitCode::kWrongUsage);
+  EXPECT_THAT(outcome.err, HasSubstr("--global-batch-size 256: "));
+  EXPECT_THAT(outcome.err, HasSubstr("has 1 samples, which fill no step"));
+}
+
 TEST_F(PlanCommandTest, ThePricesMayBeTheUsers) {
   put("data/0.jpg", "x");
   const std::string data = path("data");

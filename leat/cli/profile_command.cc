@@ -64,6 +64,7 @@ struct ProfileFlags {
 // A larger number is taken for a typing error.
 constexpr std::uint64_t kMostSteps = 1000000;
 constexpr std::uint64_t kMostRepeats = 1000;
+constexpr std::uint64_t kMostProcesses = 65536;
 
 /// The folder of sitecustomize.py and the hook: beside the package that this
 /// program belongs to, in a build tree or in a wheel.
@@ -271,22 +272,23 @@ Result<void> run_profile(const ProfileFlags& flags, CommandContext& context) {
         flags.html);
   }
   Result<Json> report = profile(flags, launch, limit, context);
+  Result<void> page;
   if (!flags.html.empty()) {
-    LEAT_TRY_VOID(write_text(
+    page = write_text(
         flags.html,
         profile_page(report ? *report
                             : failed_profile_json(settings_of(flags, launch),
-                                                  report.error().message()))));
+                                                  report.error().message())));
   }
   if (!report) return std::move(report).error();
   if (flags.is_json) {
     context.out << dump_json(*report) << '\n';
-    return {};
+  } else {
+    print_profile(*report, context.out);
+    context.out << '\n';
+    print_what_if((*report)["what_if"], context.out);
   }
-  print_profile(*report, context.out);
-  context.out << '\n';
-  print_what_if((*report)["what_if"], context.out);
-  return {};
+  return page;  // The minutes of work are told even where this is an error.
 }
 
 std::function<Result<void>(CommandContext&)> add_profile(CLI::App& app) {
@@ -294,7 +296,8 @@ std::function<Result<void>(CommandContext&)> add_profile(CLI::App& app) {
   app.add_option("COMMAND", flags->command, "the training: python train.py …")
       ->required();
   app.add_option("--nproc-per-node", flags->processes,
-                 "processes on each node, started by torchrun");
+                 "processes on each node, started by torchrun")
+      ->transform(count_between(1, kMostProcesses));
   app.add_option("--nodes", flags->nodes,
                  "\"slurm\": those of the allocation, by srun; or hosts, by "
                  "ssh: node[01-03,07],gpu5");
@@ -307,18 +310,18 @@ std::function<Result<void>(CommandContext&)> add_profile(CLI::App& app) {
                  "the address of the first node for the others, if that is not "
                  "its name in --nodes");
   app.add_option("--steps", flags->steps, "steps that are measured in each run")
-      ->check(count_between(2, kMostSteps))
+      ->transform(count_between(2, kMostSteps))
       ->capture_default_str();
   app.add_option("--warmup", flags->warmup, "steps left out before them")
-      ->check(count_between(0, kMostSteps))
+      ->transform(count_between(0, kMostSteps))
       ->capture_default_str();
   app.add_option("--repeats", flags->repeats, "runs under each condition")
-      ->check(count_between(1, kMostRepeats))
+      ->transform(count_between(1, kMostRepeats))
       ->capture_default_str();
   app.add_option("--replayed", flags->replayed,
                  "batches that are given again and again; at most "
                  "--warmup and one")
-      ->check(count_between(1, kMostSteps))
+      ->transform(count_between(1, kMostSteps))
       ->capture_default_str();
   app.add_option("--limit", flags->limit, "most time for one run")
       ->check(duration_in_units())

@@ -23,8 +23,13 @@ using Path = std::filesystem::path;
 // Nothing is imported from the working folder, whose data may be called
 // "leat" or "numpy".
 constexpr const char* kProgram =
-    "import sys; sys.path[:] = [place for place in sys.path if place]; "
-    "from leat._commands import main; main()";
+    "import sys\n"
+    "sys.path[:] = [place for place in sys.path if place]\n"
+    "try:\n"
+    "  from leat._commands import main\n"
+    "except KeyboardInterrupt:\n"
+    "  sys.exit('leat: stopped')\n"
+    "main()";
 
 /// The folder that holds the package of this program, in a build tree or in a
 /// wheel; nullopt if it is elsewhere.

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "leat/agent/public_text.h"
 #include "leat/agent/view_json.h"
 #include "leat/agent/view_server.h"
 #include "leat/base/errors.h"
@@ -55,7 +56,7 @@ class AgentClient {
     return std::move(view).error().while_doing(fmt::format(
         "asking the agent at {} (is one running with --port? leat top --url "
         "says where)",
-        url_));
+        public_text(url_)));
   }
 
  private:

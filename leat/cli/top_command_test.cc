@@ -16,6 +16,7 @@ namespace leat {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 using Outcome = testing::CommandOutcome;
 
@@ -80,6 +81,14 @@ TEST(TopCommandTest, SaysWhereItAskedAndWhatToDo) {
               HasSubstr("asking the agent at http://127.0.0.1:1 "
                         "(is one running with --port? leat top --url says "
                         "where): "));
+}
+
+TEST(TopCommandTest, APasswordOfTheUrlIsNotRepeated) {
+  const Outcome outcome = top({"--url", "http://u:secret@127.0.0.1:1"});
+
+  EXPECT_EQ(outcome.code, ExitCode::kWrongUsage);
+  EXPECT_THAT(outcome.err, HasSubstr("the agent at http://127.0.0.1:1 "));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("secret")));
 }
 
 TEST(TopCommandTest, RefusesWhatIsNoAgent) {

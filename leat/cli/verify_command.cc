@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "leat/base/errors.h"
+#include "leat/cli/catalogue_flags.h"
 #include "leat/cli/commands.h"
 #include "leat/cli/progress_line.h"
 #include "leat/engine/order_log/compare.h"
@@ -241,7 +242,7 @@ Result<void> run_verify(const VerifyFlags& flags, CommandContext& context) {
     return invalid(error.message());  // Nothing was proved or disproved.
   }
   if (flags.is_json) {
-    context.out << json_of(*verdict).dump() << '\n';
+    context.out << dump_json(json_of(*verdict)) << '\n';
   } else {
     if (!verdict->finding) print(*verdict, context.out);
     print_notes(*verdict, context.out);

@@ -79,6 +79,16 @@ TEST_F(VerifyCommandTest, ADifferenceIsAFailure) {
   EXPECT_THAT(report["finding"], HasSubstr("has samples 2"));
 }
 
+TEST_F(VerifyCommandTest, ANameThatIsNoUtf8IsToldInJson) {
+  put("r\xff.order", {}, 0);
+
+  const Outcome outcome = run({path("r\xff.order"), "--json"});
+
+  EXPECT_EQ(outcome.code, ExitCode::kDone) << outcome.err;
+  const auto report = nlohmann::json::parse(outcome.out);
+  EXPECT_THAT(report["runs"][0]["name"], HasSubstr("r\uFFFD.order"));
+}
+
 TEST_F(VerifyCommandTest, ALogThatCannotBeReadProvesNothing) {
   put("a.order", {}, 0);
   std::ofstream(path("b.order")) << "not a log";

@@ -179,7 +179,7 @@ std::function<Result<void>(CommandContext&)> add_warm(CLI::App& app) {
                  "those that training reads; default: all");
   app.add_option("--max-in-flight", flags->max_in_flight,
                  "requests in flight; default: 128")
-      ->check(count_between(1, kMostInFlight));
+      ->transform(count_between(1, kMostInFlight));
   flags->store.add_to(app);
   app.add_flag("--json", flags->is_json, "print one JSON object");
   app.footer(

@@ -16,7 +16,9 @@ namespace leat {
 Result<std::string> read_text(const std::string& path,
                               std::uint64_t most_bytes);
 
-/// Replaces a file, or creates it. Blocks.
+/// Replaces a file, or creates it. On a full disk the file stays as it was; a
+/// link, a pipe or a device, and a file in whose folder there may be no other,
+/// is written in place. Blocks.
 ///
 /// Errors:
 ///   kUnavailable  it cannot be written

@@ -10,6 +10,7 @@ import importlib
 import os
 import select
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -86,15 +87,21 @@ def _is_reader_gone() -> bool:
     return any(state & (select.POLLERR | select.POLLHUP) for _, state in output.poll(0))
 
 
+def _shown(text: str) -> str:
+    """A key within an error cannot write on the terminal."""
+    return "".join(
+        letter if letter.isprintable() or letter in "\n\t" else ascii(letter)[1:-1] for letter in text
+    )  # fmt: skip
+
+
 def run(words: Sequence[str]) -> int:
     """Runs a command: its module, its name, its words. Returns the exit code, as leat/cli/README.md says."""
     module, name, *rest = words
-    command = importlib.import_module(module)
-    parser = Parser(prog=f"leat {name}", formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
-    command.add(parser)
-    options = parser.parse_args(rest)
     try:
-        command.run(options)
+        command = importlib.import_module(module)
+        parser = Parser(prog=f"leat {name}", formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+        command.add(parser)
+        command.run(parser.parse_args(rest))
         sys.stdout.flush()
     except KeyboardInterrupt:
         print("leat: stopped", file=sys.stderr)
@@ -106,11 +113,17 @@ def run(words: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Else Python tells of it as it ends.
         return 141  # 128 + SIGPIPE, as the program's other commands.
     except (Error, OSError) as error:
-        print(f"leat: {error}", file=sys.stderr)
+        print(f"leat: {_shown(str(error))}", file=sys.stderr)
         return 2 if isinstance(error, InvalidArgument) else 1
     return 0
 
 
 def main() -> None:
     """For the program, whose words follow the interpreter's."""
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    if any(thread.daemon and thread.name == "leat-show" for thread in threading.enumerate()):
+        # Python cannot end beneath a thread that waits in a read.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)

@@ -12,6 +12,8 @@ from leat._progress import Progress
 from leat.errors import InvalidArgument
 
 _KINDS = ("added", "removed", "changed")
+_NAN = float("nan")
+"""In place of every other NaN: rows that hold this object in the same place are equal."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -80,6 +82,7 @@ def told_of(dataset: Dataset) -> Mapping[tuple[str, int], tuple[Any, ...]]:
     columns: list[Any] = []
     for name, kind in dataset.fields.items():
         values = dataset.lengths(name).tolist() if kind == "bytes" else list(dataset.column(name))
+        values = [_NAN if value != value else value for value in values]
         if name == "label" and dataset.classes:  # The same class may have another number.
             values = [dataset.classes[int(label)] for label in values]
         columns.append(values)

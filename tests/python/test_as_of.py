@@ -125,6 +125,19 @@ def test_diff_compares_a_snapshot_with_now(history):
     assert told == {"samples": [3, 4], "added": ["b/3", "c/4"], "removed": ["a/0"], "changed": []}
 
 
+def test_diff_takes_a_number_that_is_missing_for_itself(tmp_path):
+    arrow = pytest.importorskip("pyarrow", reason="pip install pyarrow")
+    from pyarrow import parquet
+
+    nan = float("nan")
+    for name, last in (("a", nan), ("b", nan), ("c", 0.5)):
+        table = arrow.table({"raw": [b"x", b"y", b"z"], "score": [0.25, nan, last]})
+        parquet.write_table(table, write(tmp_path / name / "0.parquet", b""))
+
+    assert leat_does("diff", tmp_path / "a", tmp_path / "b")["changed"] == []
+    assert len(leat_does("diff", tmp_path / "a", tmp_path / "c")["changed"]) == 1
+
+
 def test_a_damaged_snapshot_is_refused(history):
     place = history / ".leat/catalogues/20260501T120000Z"
     data = bytearray(place.read_bytes())

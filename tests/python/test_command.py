@@ -12,6 +12,7 @@ import pytest
 
 import leat as package
 from leat import _commands
+from leat.testing import find_binary
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -75,6 +76,18 @@ def test_ls_ends_without_a_word_when_its_reader_has_gone(options, is_dataset, tm
     assert first_byte_of("ls", folder, *options) == (141, "")
 
 
+@pytest.mark.parametrize("options", [(), ("--plain",)])
+def test_ls_on_a_full_disk_says_that_its_output_was_not_written(options, tmp_path):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [find_binary(), "ls", make_objects(tmp_path / "data"), *options], stdout=full, stderr=subprocess.PIPE,
+            text=True, check=False,
+        )  # fmt: skip
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("leat: what was printed could not be written to standard output")
+
+
 def test_a_command_in_python_ends_without_a_word_when_its_reader_has_gone(tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other/1.bin").write_bytes(b"y")
@@ -94,6 +107,14 @@ def test_a_command_in_python_is_a_module(monkeypatch, capsys):
         _commands.run(["toy_of_python", "toy-python"])
     assert ended.value.code == 2
     assert "see leat toy-python --help" in capsys.readouterr().err
+
+
+def test_ctrl_c_while_a_command_in_python_is_imported_stops_it(tmp_path, monkeypatch, capsys):
+    (tmp_path / "slow_to_import.py").write_text("raise KeyboardInterrupt")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    assert _commands.run(["slow_to_import", "slow"]) == 1
+    assert capsys.readouterr().err == "leat: stopped\n"
 
 
 JOBS = """

@@ -371,7 +371,7 @@ def test_a_command_that_starts_its_ranks_itself_is_told_what_to_do(data, project
 
 @pytest.mark.parametrize("words, says", [
     (["--nproc-per-node", "2", "--", "./train.sh"], "is not python"),
-    (["--nproc-per-node", "0", "--", "python", "x.py"], "--nproc-per-node 0"),
+    (["--nproc-per-node", "0", "--", "python", "x.py"], "--nproc-per-node: 0 is not"),
     (["--node", "a", "--node", "b", "--", "python", "x.py"], "--master-addr"),
     (["--node", "a", "--node", "b", "--master-addr", "a", "--", "python", "x.py"], "pass --bucket-writes"),
     (["--nodes", "gpu5", "--", "python", "x.py"], "pass --bucket-writes"),

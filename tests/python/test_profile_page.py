@@ -23,10 +23,12 @@ SCHEMA = json.loads((pathlib.Path(__file__).parents[2] / "docs/reference/profile
 BLOCK = re.compile(r'(<script type="application/json" id="report">)(.*?)(</script>)', re.DOTALL)
 
 
-def profile(folder: pathlib.Path, script: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def profile(
+    folder: pathlib.Path, script: str, page: str = "page.html", **variables: str
+) -> subprocess.CompletedProcess[str]:
     (folder / "train.py").write_text(script)
     return subprocess.run(
-        ["leat", "profile", "--json", "--html", "page.html", "--no-scratch", "--steps", "10", "--warmup", "2",
+        ["leat", "profile", "--json", "--html", page, "--no-scratch", "--steps", "10", "--warmup", "2",
          "--repeats", "1", "--", sys.executable, "train.py", "</script><b>"],
         cwd=folder, capture_output=True, text=True, env={**os.environ, **variables}, timeout=110,
     )  # fmt: skip
@@ -45,6 +47,22 @@ def ten_steps(tmp_path_factory) -> pathlib.Path:
     assert done.returncode == 0, done.stderr
     (folder / "report.json").write_text(done.stdout)
     return folder
+
+
+def test_a_page_that_cannot_be_written_takes_no_report_with_it(tmp_path):
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "data").mkdir()
+    for number in range(120):
+        (tmp_path / "data" / f"{number:03}").write_bytes(os.urandom(2000))
+
+    done = profile(tmp_path, "import leat, shutil, time\n"
+                   "shutil.rmtree('pages', ignore_errors=True)\n"
+                   "for batch in leat.Loader('data', batch_size=4, shuffle=True, fields=('data',)): time.sleep(0.01)\n",
+                   page="pages/page.html")  # fmt: skip
+
+    assert done.returncode == 1
+    assert "pages/page.html cannot be written" in done.stderr
+    assert json.loads(done.stdout)["what_if"]
 
 
 def report_in(page: pathlib.Path) -> dict:

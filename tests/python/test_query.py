@@ -221,6 +221,31 @@ def test_the_command_prints_rows(pictures):
     assert last == "… and 40 rows more (--most 0 prints all)"
 
 
+def test_numbers_that_are_not_finite_are_null_in_json(pictures):
+    columns = "'nan'::double as a, ['inf'::double, 1.5] as b, {'c': '-inf'::float} as d, 0.5 as e"
+    ended = command(pictures, f"select {columns} from samples limit 1", "--json")
+
+    def refuse(word: str) -> None:
+        raise AssertionError(word)
+
+    assert json.loads(ended.stdout, parse_constant=refuse)["rows"] == [[None, [None, 1.5], {"c": None}, 0.5]]
+
+
+def test_a_list_is_text_in_csv(pictures):
+    sql = "select class, list(index order by index)[:2] as first, map {'n': count(*)} as m from samples group by class"
+    ended = command(pictures, f"{sql} order by class", "--csv")
+
+    assert ended.returncode == 0, ended.stderr
+    lines = list(csv.reader(io.StringIO(ended.stdout)))
+    assert lines[:2] == [["class", "first", "m"], ["ant", "[0, 1]", '[["n", 20]]']]
+
+
+def test_more_rows_than_can_be_may_be_printed(pictures):
+    ended = command(pictures, "select key from samples", "--most", "99999999999999999999")
+
+    assert len(ended.stdout.splitlines()) == 61, ended.stderr
+
+
 @pytest.mark.parametrize("ending", ["parquet", "jsonl"])
 @pytest.mark.parametrize("source", ["pictures", "table", "shards"])
 def test_the_choice_is_written_as_a_manifest(source, ending, pictures, tmp_path, fresh_cache, monkeypatch):
@@ -250,6 +275,7 @@ def test_the_choice_is_written_as_a_manifest(source, ending, pictures, tmp_path,
     ("words", "says"),
     [
         (["--out", "x.csv"], r"\.parquet or \.jsonl"),
+        (["--out", "s3://bucket/x.jsonl"], "a file of this machine; give a path"),
         (["--json", "--csv"], "one of them"),
         (["--parse", "cls=date"], "NAME=TYPE"),
         (["--most", "-1"], "0 or more"),
@@ -274,3 +300,19 @@ def test_a_text_of_others_does_not_write_on_the_terminal(tmp_path):
     write(tmp_path / "b.bin", b"x")
 
     assert "\x1b" not in command(tmp_path, "select key from samples").stdout
+    assert "\x1b" not in command(tmp_path, 'select key as "\x1b[2J" from samples').stdout
+    assert "\x1b" not in command(tmp_path, "select x from samples where key = '\x1b'").stderr
+
+
+def test_the_names_of_others_do_not_write_on_the_terminal(tmp_path):
+    write(tmp_path / "c\x1b[31m" / "a\n1.bin", b"x")
+    write(tmp_path / "d" / "b\u202e.bin", b"x")
+
+    def says(*words: object) -> str:
+        done = subprocess.run([find_binary(), *map(str, words)], capture_output=True, text=True, check=False)
+        return done.stdout + done.stderr
+
+    listed = says("ls", tmp_path)
+    assert listed.splitlines()[0].endswith(r"c\x1b[31m/a\x0a1.bin") and len(listed.splitlines()) == 2
+    for told in (listed, says("stat", tmp_path), says("ls", "--plain", tmp_path), says("ls", tmp_path / "no\x1b[31m")):
+        assert told and "\x1b" not in told and "\u202e" not in told

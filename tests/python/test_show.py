@@ -5,9 +5,14 @@ from __future__ import annotations
 import http.client
 import io
 import json
+import os
 import pathlib
 import re
+import resource
+import signal
+import struct
 import subprocess
+import time
 import wave
 
 import numpy as np
@@ -20,7 +25,7 @@ from leat.ops import (
     Cast, DecodeImage, DecodeMask, Filter, MixUp, Normalize, PadTo, ParseBoxes, ParseInt, ParseKeypoints, RandomCrop,
     RandomHorizontalFlip, RandomResizedCrop, Resize,
 )  # fmt: skip
-from leat.testing import find_binary
+from leat.testing import Bucket, find_binary
 from mds_writer import write_mds
 from small_datasets import encoded, make_pictures, pixels, tar_of, write
 from task_data import make_hub, make_masks, make_shards, make_speech
@@ -278,6 +283,22 @@ def test_damaged_files_of_each_kind_are_told(tab, tmp_path):
         assert count(tab, ".card") == 1
 
 
+def test_sizes_that_no_machine_has_are_told(tmp_path):
+    head = b"{'descr': '<f4', 'fortran_order': False, 'shape': (%d,), }" % 2**70
+    write(tmp_path / "large.npy", b"\x93NUMPY\x01\0" + struct.pack("<H", len(head) + 1) + head + b"\n")
+    rate, data = 2**31, bytes(3 << 20)
+    form = struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, 2, rate, rate, 4, 16)
+    write(tmp_path / "fast.wav", b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVE" + form +
+          b"data" + struct.pack("<I", len(data)) + data)  # fmt: skip
+    write(tmp_path / "good.txt", b"as it is")
+
+    page = leat.show(tmp_path, by=None)
+
+    assert page.samples == 3
+    for says in ("a .npy that cannot be read", "too long to be put into a page", "as it is"):
+        assert says in page.html
+
+
 def test_a_value_that_is_too_long_is_not_read(pictures, tmp_path, monkeypatch):
     monkeypatch.setattr(leat._show._samples, "MOST_BYTES", 300)
     write(tmp_path / "d/large.txt", b"x" * 301)
@@ -357,6 +378,25 @@ def test_the_command_writes_a_page(tab, pictures, tmp_path):
     assert "5 × 5" in shown and "8 × 7" in shown and "4 × 4" in shown
 
 
+def test_on_a_full_disk_the_old_page_stays(pictures, tmp_path):
+    page = leat.show(pictures, count=12)
+    page.save(tmp_path / "page.html")
+    (tmp_path / "latest.html").symlink_to("page.html")
+    old = (tmp_path / "page.html").read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(old) // 2, limits[1]))
+    try:
+        with pytest.raises(OSError, match="page.html'$"):
+            page.save(tmp_path / "page.html")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    assert (tmp_path / "page.html").read_bytes() == old
+    leat.show(pictures, count=1).save(tmp_path / "latest.html")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["latest.html", "page.html"]
+    assert (tmp_path / "latest.html").is_symlink() and len((tmp_path / "page.html").read_bytes()) < len(old)
+
+
 def test_the_command_reads_tables_and_tokens(tmp_path):
     make_masks(tmp_path / "voc", 4)
     write(tmp_path / "c/0.bin", np.arange(1000, dtype="<u2").tobytes())
@@ -391,10 +431,38 @@ def test_help_has_an_example():
     assert "Example:\n  leat show s3://" in done.stdout
 
 
+def test_a_file_of_ops_may_have_dataclasses(tmp_path, pictures):
+    (tmp_path / "aug.py").write_text(
+        "from __future__ import annotations\nfrom dataclasses import dataclass\nfrom leat.ops import *\n"
+        "@dataclass\nclass Sizes:\n    side: int = 5\n\ntrain = [DecodeImage(), RandomCrop(Sizes().side)]\n"
+    )
+    done = run(tmp_path, str(pictures), "--samples", "1", "--ops", "aug.py:train", "--json")
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["samples"] == 1
+
+
 def test_the_working_folder_is_not_imported(tmp_path, pictures):
     for name in ("leat", "numpy"):
         write(tmp_path / name / "__init__.py", b"raise SystemExit('the wrong one')")
     assert run(tmp_path, str(pictures)).returncode == 0
+
+
+def test_ctrl_c_ends_it_in_an_outage(tmp_path):
+    make_pictures(tmp_path / "store/b", 40)
+    with Bucket(tmp_path / "store", latency="1ms", fault_script="after 0 GET * 503 x*") as bucket:
+        process = subprocess.Popen(
+            [find_binary(), "show", "s3://b", "--by", "none"], cwd=tmp_path, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True, env={**os.environ, **bucket.env()},
+        )  # fmt: skip
+        # Its readers wait for the store by now.
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(4)
+        begun = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 1
+    assert time.monotonic() - begun < 10
+    assert process.stderr.read() == "leat: stopped\n"
 
 
 def test_it_is_served_to_this_machine_alone(tab, pictures, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import decimal
 import json
+import math
 import sys
 from typing import Any
 
@@ -82,15 +83,15 @@ def _print(table: Any, options: argparse.Namespace) -> None:
     if options.csv:
         from pyarrow import csv
 
-        csv.write_csv(table, sys.stdout.buffer)
+        csv.write_csv(_flat(table), sys.stdout.buffer)
         return
     names = table.column_names
-    shown = table.slice(0, options.most) if options.most and not options.json else table
+    shown = table.slice(0, min(options.most, table.num_rows)) if options.most and not options.json else table
     rows = list(zip(*(column.to_pylist() for column in shown.columns)))
     if options.json:
-        print(json.dumps({"columns": names, "rows": rows}, default=_plain))
+        print(json.dumps({"columns": names, "rows": _finite(rows)}, default=_plain))
         return
-    lines = [names, *([_cell(value) for value in row] for row in rows)]
+    lines = [[_cell(name) for name in names], *([_cell(value) for value in row] for row in rows)]
     widths = [max(len(line[place]) for line in lines) for place in range(len(names))]
     is_number = [str(kind).startswith(("int", "uint", "double", "float", "decimal")) for kind in shown.schema.types]
     for line in lines:
@@ -98,6 +99,27 @@ def _print(table: Any, options: argparse.Namespace) -> None:
         print("  ".join(cell.rjust(width) if right else cell.ljust(width) for cell, width, right in cells).rstrip())
     if table.num_rows > len(rows):
         print(f"… and {table.num_rows - len(rows):,} rows more (--most 0 prints all)")
+
+
+def _flat(table: Any) -> Any:
+    """CSV has no lists: a column of them becomes text, as JSON has it."""
+    import pyarrow as arrow
+
+    for place, column in enumerate(table.columns):
+        if arrow.types.is_nested(column.type):
+            values = column.to_pylist()
+            texts = [None if value is None else json.dumps(_finite(value), default=_plain) for value in values]
+            table = table.set_column(place, table.column_names[place], arrow.array(texts, arrow.string()))
+    return table
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN and no Infinity: they become null, in lists and structs too."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, (list, tuple)):
+        return [_finite(each) for each in value]
+    return {name: _finite(each) for name, each in value.items()} if isinstance(value, dict) else value
 
 
 def _plain(value: Any) -> Any:

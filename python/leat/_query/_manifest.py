@@ -21,7 +21,9 @@ _MADE = "#leat:made;"
 
 
 def check_name(path: str) -> None:
-    """Raises `leat.InvalidArgument` for a file that cannot hold the types of columns."""
+    """Raises `leat.InvalidArgument` for a file that cannot hold the types of columns, and for a URL."""
+    if "://" in path:
+        raise InvalidArgument(f"--out {path}: a manifest is a file of this machine; give a path, and copy it")
     if not path.endswith((".parquet", ".jsonl")):
         raise InvalidArgument(f"--out {path}: a manifest ends in .parquet or .jsonl; a CSV would not keep types")
 

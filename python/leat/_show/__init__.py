@@ -40,7 +40,10 @@ class Page:
     def save(self, path: str | os.PathLike[str]) -> pathlib.Path:
         """Writes the file, and returns its path."""
         place = pathlib.Path(path)
-        place.write_text(self.html, encoding="utf-8")
+        try:
+            _write(place, self.html)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(place)) from error
         return place
 
     def _repr_html_(self) -> str:
@@ -50,6 +53,19 @@ class Page:
 
     def __repr__(self) -> str:
         return f"<leat.show: {self.samples} samples, {len(self.html):,} bytes of HTML>"
+
+
+def _write(place: pathlib.Path, text: str) -> None:
+    """Whole or not at all; but a link, a pipe or a device stays what it is."""
+    if place.is_symlink() or (place.exists() and not place.is_file()):
+        place.write_text(text, encoding="utf-8")
+        return
+    draft = place.with_name(f"{place.name}.part-{os.getpid()}")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        os.replace(draft, place)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 @checks_names()

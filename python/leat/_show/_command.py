@@ -120,10 +120,11 @@ def _object_named(option: str, text: str) -> Any:
         module: Any
         if place.endswith(".py"):
             path = pathlib.Path(place).resolve()
-            spec = importlib.util.spec_from_file_location(path.stem, path)
+            # A name that hides no other module.
+            spec = importlib.util.spec_from_file_location(f"_leat_show_{path.stem}", path)
             assert spec is not None and spec.loader is not None
             sys.path.insert(0, str(path.parent))  # For what it imports from beside itself.
-            module = importlib.util.module_from_spec(spec)
+            module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # Dataclasses look there.
             spec.loader.exec_module(module)
         else:
             sys.path.insert(0, "")

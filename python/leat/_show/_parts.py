@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import struct
 import wave
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -160,7 +161,7 @@ def _clip_of(kind: str, data: bytes) -> Part:
     if kind == "audio/wav":
         try:
             data, note = _first_seconds(data)
-        except (wave.Error, EOFError, ZeroDivisionError):
+        except (wave.Error, EOFError, ZeroDivisionError, OverflowError, TypeError, struct.error):
             pass  # A WAV of another kind of samples, which a browser may play.
     if len(data) > _MOST_CLIP_BYTES:
         return Words("", f"{note}: too long to be put into a page")
@@ -183,7 +184,7 @@ def _first_seconds(data: bytes) -> tuple[bytes, str]:
 def _array_file(data: bytes) -> Part:
     try:
         array = np.load(io.BytesIO(data), allow_pickle=False)
-    except (ValueError, EOFError, OSError, MemoryError) as error:
+    except (ValueError, EOFError, OSError, MemoryError, OverflowError, TypeError, struct.error) as error:
         return Words("", f"a .npy that cannot be read: {error}")
     return of_array(array)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,7 +21,12 @@ from leat.errors import Error, InvalidArgument
 if TYPE_CHECKING:
     from leat._loader import Loader
 
+READER = "leat-show"
+"""The name of threads that read."""
 _READERS = 16
+_PATIENCE_SECONDS = 1.0
+"""For reads that nobody wants any more."""
+_Read = TypeVar("_Read")
 _OPENING = (
     _ops.DecodeImage, _ops.DecodeMask, _ops.ParseBoxes, _ops.ParseKeypoints, _ops.ParseInt, _ops.ParseFloat,
     _ops.ParseText, _ops.ParseJson, _ops.LoadNpy, _ops.LoadMdsArray, _ops.ParseFeature,
@@ -109,8 +117,41 @@ def stored(dataset: Dataset, samples: Sequence[int]) -> Iterator[dict[str, Any] 
         except Error as error:
             return error
 
-    with ThreadPoolExecutor(_READERS, "leat-show") as pool:
-        yield from pool.map(read, samples)
+    yield from _read_ahead(read, samples)
+
+
+def _read_ahead(read: Callable[[int], _Read], samples: Sequence[int]) -> Iterator[_Read]:
+    """As map() has it, some at a time. Ctrl-C does not wait for a read that waits for its store."""
+    waiting: queue.SimpleQueue[tuple[Future[_Read], int]] = queue.SimpleQueue()
+    results: list[Future[_Read]] = [Future() for _ in samples]
+    for pair in zip(results, samples):
+        waiting.put(pair)
+    is_over = threading.Event()
+
+    def work() -> None:
+        while not is_over.is_set():
+            try:
+                result, number = waiting.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                result.set_result(read(number))
+            except BaseException as error:
+                result.set_exception(error)
+
+    threads = [
+        threading.Thread(target=work, name=READER, daemon=True) for _ in range(min(_READERS, len(results)))
+    ]  # fmt: skip
+    for thread in threads:
+        thread.start()
+    try:
+        for result in results:
+            yield result.result()
+    finally:
+        is_over.set()
+        latest = time.monotonic() + _PATIENCE_SECONDS
+        for thread in threads:
+            thread.join(max(0.0, latest - time.monotonic()))
 
 
 def _sample(dataset: Dataset, number: int) -> dict[str, Any]:
