@@ -107,8 +107,9 @@ class Dataset:
         refresh: ``"auto"`` (default) uses a kept catalogue if a cheap look at the store
             agrees with it (docs/howto/data-that-changes.md says what that cannot see);
             otherwise it lists again and logs the changes. ``"never"`` uses the catalogue as
-            it stands, ``"always"`` lists again, ``"if-older-than:1d"`` lists again if it is
-            older (units s, m, h, d).
+            it stands (but tables, MDS, LitData and Megatron are read again if the table or
+            the index has changed), ``"always"`` lists again, ``"if-older-than:1d"`` lists
+            again if it is older (units s, m, h, d).
         inventory: the ``manifest.json`` of an S3 Inventory (CSV), a URL or a path. To make
             a catalogue, Leat reads the inventory and lists nothing.
         classes: the names of the folders that are classes, in the order of their labels,
