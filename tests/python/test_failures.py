@@ -145,7 +145,18 @@ def test_plain_http_on_a_port_of_tls_is_told_soon(pictures):
 
 def test_a_certificate_of_nobody_known_is_told_soon(pictures):
     with leat.testing.Bucket(pictures.parent, latency="0", tls=True) as bucket:
-        never_there(bucket.url, leat.PermissionDenied, "AWS_CA_BUNDLE")
+        never_there(bucket.url, leat.PermissionDenied, "SSL_CERT_FILE", "AWS_CA_BUNDLE")
+
+
+def test_the_variable_that_such_an_error_names_serves_plain_https(pictures, monkeypatch):
+    one = sorted(pictures.rglob("*.png"))[0].relative_to(pictures.parent)
+    with leat.testing.Bucket(pictures.parent, latency="0", tls=True) as bucket:
+        url = f"{bucket.url}/{one}"
+        monkeypatch.setenv("AWS_CA_BUNDLE", bucket.certificate)  # For s3:// alone.
+        with told(leat.PermissionDenied, "name its PEM file in SSL_CERT_FILE (for s3:// also in AWS_CA_BUNDLE)", within=3):
+            leat.Dataset(url)
+        monkeypatch.setenv("SSL_CERT_FILE", bucket.certificate)
+        assert len(leat.Dataset(url)) == 1
 
 
 def test_another_protocol_is_told_soon():
