@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import json
 import re
 import shutil
 import socket
@@ -125,6 +126,23 @@ def test_a_closed_port_is_told_soon():
                 "check that the server runs")
     with told(leat.Unavailable, "not reached by", within=3):
         leat.Loader(f"http://127.0.0.1:{port}/data", batch_size=8, train=False)
+
+
+def reach_of(url: str) -> tuple[int, dict]:
+    """The exit code of `leat doctor`, and its finding about reach."""
+    done = subprocess.run([leat.testing.find_binary(), "doctor", url, "--json"], capture_output=True, text=True, timeout=60)
+    (reach,) = [finding for finding in json.loads(done.stdout) if finding["check"] == "reach"]
+    return done.returncode, reach
+
+
+def test_doctor_asks_a_plain_web_server(pictures, serve):
+    code, reach = reach_of(f"http://127.0.0.1:{a_closed_port()}/data")
+    assert code == 1 and not reach["good"] and "Connection refused" in reach["found"]
+
+    served = serve(pictures)
+    code, reach = reach_of(served.http_url)
+    assert reach["good"] and "answers in" in reach["found"] and "no catalogue is published" in reach["found"]
+    assert "leat index --publish" in reach["remedy"]
 
 
 def test_a_host_that_does_not_exist_is_told_soon():
