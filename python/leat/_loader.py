@@ -211,8 +211,6 @@ class Loader(metaclass=_Told):
 
     def __len__(self) -> int:
         """Batches of a whole epoch on this rank. TypeError while the number is unknown."""
-        if self._sampled is not None:
-            self._sampled.expect(self._native)
         length = self._steps()
         if length is None:
             raise TypeError(f"this loader has no length yet; {self._why_not_yet()}")
@@ -220,11 +218,16 @@ class Loader(metaclass=_Told):
 
     def _steps(self) -> int | None:
         if self._sampled is not None:
-            left_out = self.rank if self._order.join else None
-            steps = self._sampled.steps(self.state_dict()["epoch"], left_out=left_out)
+            self._sampled.expect(self._native)
+            steps = self._steps_of_rows(self.state_dict()["epoch"])
             if steps is not None:
                 return steps
         return self._native.length()
+
+    def _steps_of_rows(self, epoch: int, position: int = 0) -> int | None:
+        """From the position on; None if the engine counts them."""
+        assert self._sampled is not None
+        return self._sampled.steps(epoch, position, left_out=self.rank if self._order.join else None)
 
     @property
     def remaining(self) -> int:
@@ -232,6 +235,9 @@ class Loader(metaclass=_Told):
         if self._sampled is not None:
             self._sampled.expect(self._native)
         remaining = self._native.remaining()
+        if remaining is None and self._sampled is not None:  # The engine is told rows when their epoch begins.
+            state = self.state_dict()
+            remaining = self._steps_of_rows(state["epoch"], state["position"])
         if remaining is None:
             raise TypeError(f"nobody knows what remains yet; {self._why_not_yet()}")
         return remaining
@@ -364,10 +370,12 @@ class Loader(metaclass=_Told):
         )
 
     def __repr__(self) -> str:
-        dataset, length = self._opened.known_dataset(), self._native.length()
-        if dataset is None or length is None:
+        dataset = self._opened.known_dataset()
+        if dataset is None:
             return "leat.Loader(shards that the first epoch indexes)"
-        return f"leat.Loader({dataset!r}, {length} batches an epoch)"
+        length = self._steps()
+        said = "as many batches as its sampler gives" if length is None else f"{length} batches an epoch"
+        return f"leat.Loader({dataset!r}, {said})"
 
     def _why_not_yet(self) -> str:
         return _NO_LENGTH if self._sampled is not None else NOT_YET
