@@ -316,7 +316,7 @@ class Loader(metaclass=_Told):
         return epochs
 
     def recent(self) -> dict[str, Any]:
-        """Like stats(), for the last minute, to the second."""
+        """The last minute, to the second: seconds, samples, wait_seconds and its stalls by cause."""
         return self._native.recent()
 
     def watch(self, module: Any) -> None:
