@@ -1177,7 +1177,8 @@ def _sources(url: Source | Sequence[Source]) -> list[str]:
 def _named(classes: Sequence[str] | None) -> tuple[str, ...]:
     if classes is None:
         return ()
-    if isinstance(classes, str) or not classes or not all(isinstance(name, str) for name in classes):
+    is_list = isinstance(classes, Iterable) and not isinstance(classes, str)
+    if not is_list or not classes or not all(isinstance(name, str) for name in classes):
         raise InvalidArgument(
             f"classes={classes!r}; it is a list of the folders' names, such as another dataset's .classes"
         )
@@ -1187,10 +1188,15 @@ def _named(classes: Sequence[str] | None) -> tuple[str, ...]:
 def _chosen(
     include: str | Sequence[str], exclude: str | Sequence[str], extensions: str | Sequence[str]
 ) -> tuple[list[str], list[str], list[str]]:
-    def several(patterns: str | Sequence[str]) -> list[str]:
-        return [patterns] if isinstance(patterns, str) else list(patterns)
+    def several(name: str, patterns: str | Sequence[str]) -> list[str]:
+        if isinstance(patterns, str):
+            return [patterns]
+        texts = list(patterns) if isinstance(patterns, Iterable) else [None]
+        if not all(isinstance(text, str) for text in texts):
+            raise InvalidArgument(f"{name}={patterns!r}; it is a text or a list of texts")
+        return texts
 
-    return several(include), several(exclude), several(extensions)
+    return several("include", include), several("exclude", exclude), several("extensions", extensions)
 
 
 def _rows_of_parquet(

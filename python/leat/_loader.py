@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from leat import _options
-from leat._arguments import checks_names, count
+from leat._arguments import checks_names, count, flag
 from leat._batches._delivery import Collate, Delivery, Fields, Form, Output
 from leat._cache import CacheChoice
 from leat._dataset import Dataset
@@ -31,7 +31,7 @@ from leat._orders._shuffle import DropLast, Sampler, Shuffled
 from leat._storage import StorageOptions
 from leat._traces import Trace, files_of
 from leat._workers import FunctionWorkers
-from leat.ops import Op
+from leat.ops import Op, listed
 
 _NO_LENGTH = "its sampler has no len(), so that iter() tells it"
 
@@ -124,6 +124,7 @@ class Loader(metaclass=_Told):
         world_size: int | None = None,
         storage_options: StorageOptions | None = None,
     ) -> None:
+        ids, ops = flag("ids", ids), listed(ops)
         order = _order_of(source, train, shuffle, sampler, drop_last)
         place = self._place = Place(rank, world_size)
         self._delivery = Delivery(
