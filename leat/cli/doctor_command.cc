@@ -16,6 +16,7 @@
 #include "leat/cli/loader_flags.h"
 #include "leat/cli/progress_line.h"
 #include "leat/engine/stores.h"
+#include "leat/index/open_catalogue.h"
 #include "leat/runtime/launcher.h"
 #include "leat/runtime/limits.h"
 
@@ -95,13 +96,27 @@ Finding check_reach(const std::string& url, const StoreOptions& options,
   };
   Result<OpenedStore> opened = open_store(url, options, context.env, nullptr);
   if (!opened) return fail(opened.error());
+  const TimePoint begin = SteadyClock().now();
   if (!opened->store->traits().can_list) {
-    finding.found = "plain HTTP: cannot be listed, needs a published catalogue";
+    const Result<ObjectInfo> published =
+        opened->store->stat(published_key(opened->prefix), context.stop);
+    const bool is_there = published.has_value();
+    if (!is_there && published.error().code() != ErrorCode::kNotFound) {
+      return fail(published.error());
+    }
+    finding.found = fmt::format(
+        "{} answers in {}; plain HTTP, which cannot be listed: {}", url,
+        format_duration(SteadyClock().now() - begin),
+        is_there ? "a catalogue is published" : "no catalogue is published");
+    if (!is_there) {
+      finding.remedy =
+          "name the objects, such as shard-{0000..0128}.tar, or publish a "
+          "catalogue (leat index --publish)";
+    }
     return finding;
   }
   ListRequest request;
   request.prefix = opened->prefix.empty() ? "" : opened->prefix + "/";
-  const TimePoint begin = SteadyClock().now();
   const Result<ListPage> page = opened->store->list(request, context.stop);
   if (!page) return fail(page.error());
   finding.found = fmt::format("{} answers a listing in {}", url,

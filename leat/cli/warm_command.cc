@@ -152,7 +152,7 @@ Result<void> run_warm(const WarmFlags& flags, CommandContext& context) {
   context.out << fmt::format("{} samples: {} reads are in {}", all, pass.kept(),
                              flags.cache_disk);
   if (not_kept != 0) {
-    // What has no version is not even tried.
+    // The folder does not even try what has no version.
     const bool is_tried = pass.kept() != 0 || pass.refused != 0;
     context.out << fmt::format(
         ", {} are not: {}", not_kept,

@@ -213,15 +213,21 @@ std::string changed(const LoaderState& saved, EarlierData earlier) {
       earlier == EarlierData::kSomeIsKept
           ? "the cache folder of this machine keeps the last four catalogues "
             "that a place had, and this state's is not among them"
-          : "no earlier catalogue is kept of what select, split, filter, "
-            "concat, several places or a manifest make, or of shards without "
-            "an index";
+          : "no earlier catalogue is kept of Parquet files, MDS, LitData, "
+            "Megatron, arrays, sound, video and tables, of what select, split, "
+            "filter, concat and several places make, or of shards without an "
+            "index";
+  const std::string_view but =
+      earlier == EarlierData::kSomeIsKept
+          ? ""
+          : "; tables, MDS, LitData and Megatron are read again all the same "
+            "if the table or the index has changed";
   return fmt::format(
       "the data has changed since, or is another dataset, and {}. To go on "
       "with the data of now, call set_epoch({}) in place of "
       "load_state_dict(); to resume within an epoch while data changes, open "
-      "the data with refresh=\"never\", which keeps to one catalogue",
-      why, saved.epoch);
+      "the data with refresh=\"never\", which keeps to one catalogue{}",
+      why, saved.epoch, but);
 }
 
 }  // namespace

@@ -114,7 +114,8 @@ std::string cause(const EpochStats& stats, const RankLimits& share,
           "refused them or failed; Leat sends as many as it answers",
           stats.retried, stats.gets);
     case Stall::kPeer:
-      return "peers, which answer late; leat doctor asks each";
+      return "peers, which answer late; look at the network and load of the "
+             "nodes that serve them; peer_patience= bounds the wait";
     case Stall::kOtherJob:
       return "another job of this node, which brings and decodes what both "
              "read; more threads for that one, or a share from leat agent";

@@ -10,6 +10,7 @@ using std::chrono::milliseconds;
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr RankLimits kShare{.local_ranks = 2,
@@ -95,7 +96,7 @@ TEST(VerdictTest, NamesEveryCauseAndItsRemedy) {
   EXPECT_THAT(verdict_of(waited(Stall::kMemory, milliseconds(300)), kShare),
               HasSubstr("all of 128 MiB is taken; raise memory="));
   const std::pair<Stall, const char*> rows[] = {
-      {Stall::kPeer, "peers"},
+      {Stall::kPeer, "peer_patience="},
       {Stall::kOtherJob, "another job of this node"},
       {Stall::kCacheIo, "disk"},
       {Stall::kAssemble, "together"},
@@ -105,6 +106,9 @@ TEST(VerdictTest, NamesEveryCauseAndItsRemedy) {
     EXPECT_THAT(verdict_of(waited(stall, milliseconds(300)), kShare),
                 AllOf(StartsWith("waiting 30 %: "), HasSubstr(says)));
   }
+  // That command knows no peers.
+  EXPECT_THAT(verdict_of(waited(Stall::kPeer, milliseconds(300)), kShare),
+              Not(HasSubstr("doctor")));
 }
 
 TEST(VerdictTest, SaysSoIfTheCauseIsNotAlone) {

@@ -1,4 +1,4 @@
-"""The arguments of a public class: their names, and whole numbers among them."""
+"""The arguments of a public class: their names, and whole numbers and switches among them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import inspect
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Callable, TypeVar
+
+import numpy as np
 
 from leat.errors import InvalidArgument
 
@@ -78,3 +80,14 @@ def count(name: str, value: int | None, *, at_least: int = 0, below: int = 2**63
     if not at_least <= value < below:
         raise InvalidArgument(f"{name}={value}; it is at least {at_least} and below {below}")
     return value
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False, which may be numpy's.
+
+    Raises:
+        leat.InvalidArgument: it is neither.
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidArgument(f"{name}={value!r}; it is True or False")
+    return bool(value)

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Union
 
 from leat import _native
-from leat._arguments import checks_names
+from leat._arguments import checks_names, flag
 from leat._job._peers import find_peers, find_secret
 from leat._say import once
 from leat.errors import InvalidArgument
@@ -95,6 +95,9 @@ class Cache:
                 'leat.Cache of nothing; give ram=, such as "8GiB", disk=, a folder, or '
                 "peers="
             )
+        if self.disk is not None and not isinstance(self.disk, (str, os.PathLike)):
+            raise InvalidArgument(f"disk={self.disk!r}; it is a folder, as a text or a path")
+        flag("shared", self.shared)
         peers = () if self.peers is None else self.peers
         if peers != "auto" and (
             isinstance(peers, (str, bytes)) or not isinstance(peers, Iterable)

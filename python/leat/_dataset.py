@@ -107,8 +107,9 @@ class Dataset:
         refresh: ``"auto"`` (default) uses a kept catalogue if a cheap look at the store
             agrees with it (docs/howto/data-that-changes.md says what that cannot see);
             otherwise it lists again and logs the changes. ``"never"`` uses the catalogue as
-            it stands, ``"always"`` lists again, ``"if-older-than:1d"`` lists again if it is
-            older (units s, m, h, d).
+            it stands (but tables, MDS, LitData and Megatron are read again if the table or
+            the index has changed), ``"always"`` lists again, ``"if-older-than:1d"`` lists
+            again if it is older (units s, m, h, d).
         inventory: the ``manifest.json`` of an S3 Inventory (CSV), a URL or a path. To make
             a catalogue, Leat reads the inventory and lists nothing.
         classes: the names of the folders that are classes, in the order of their labels,
@@ -1176,7 +1177,8 @@ def _sources(url: Source | Sequence[Source]) -> list[str]:
 def _named(classes: Sequence[str] | None) -> tuple[str, ...]:
     if classes is None:
         return ()
-    if isinstance(classes, str) or not classes or not all(isinstance(name, str) for name in classes):
+    is_list = isinstance(classes, Iterable) and not isinstance(classes, str)
+    if not is_list or not classes or not all(isinstance(name, str) for name in classes):
         raise InvalidArgument(
             f"classes={classes!r}; it is a list of the folders' names, such as another dataset's .classes"
         )
@@ -1186,10 +1188,15 @@ def _named(classes: Sequence[str] | None) -> tuple[str, ...]:
 def _chosen(
     include: str | Sequence[str], exclude: str | Sequence[str], extensions: str | Sequence[str]
 ) -> tuple[list[str], list[str], list[str]]:
-    def several(patterns: str | Sequence[str]) -> list[str]:
-        return [patterns] if isinstance(patterns, str) else list(patterns)
+    def several(name: str, patterns: str | Sequence[str]) -> list[str]:
+        if isinstance(patterns, str):
+            return [patterns]
+        texts = list(patterns) if isinstance(patterns, Iterable) else [None]
+        if not all(isinstance(text, str) for text in texts):
+            raise InvalidArgument(f"{name}={patterns!r}; it is a text or a list of texts")
+        return texts
 
-    return several(include), several(exclude), several(extensions)
+    return several("include", include), several("exclude", exclude), several("extensions", extensions)
 
 
 def _rows_of_parquet(

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from leat._dataset import Dataset
+from leat._dataset import Dataset, fields_in_words
 from leat._progress import Progress
 from leat.errors import InvalidArgument
 
@@ -66,7 +66,7 @@ def differences(before: Dataset, after: Dataset) -> dict[str, list[str]]:
     """
     if before.fields != after.fields:
         raise InvalidArgument(
-            f"{before.url} has the fields {', '.join(before.fields)}, and {after.url} has {', '.join(after.fields)}: "
+            f"{before.url} has the fields {fields_in_words(before)}, and {after.url} has {fields_in_words(after)}: "
             "nobody can tell whether a sample is the same"
         )
     old, new = told_of(before), told_of(after)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from leat import _options
-from leat._arguments import checks_names, count
+from leat._arguments import checks_names, count, flag
 from leat._batches._delivery import Collate, Delivery, Fields, Form, Output
 from leat._cache import CacheChoice
 from leat._dataset import Dataset
@@ -31,7 +31,7 @@ from leat._orders._shuffle import DropLast, Sampler, Shuffled
 from leat._storage import StorageOptions
 from leat._traces import Trace, files_of
 from leat._workers import FunctionWorkers
-from leat.ops import Op
+from leat.ops import Op, listed
 
 _NO_LENGTH = "its sampler has no len(), so that iter() tells it"
 
@@ -124,6 +124,7 @@ class Loader(metaclass=_Told):
         world_size: int | None = None,
         storage_options: StorageOptions | None = None,
     ) -> None:
+        ids, ops = flag("ids", ids), listed(ops)
         order = _order_of(source, train, shuffle, sampler, drop_last)
         place = self._place = Place(rank, world_size)
         self._delivery = Delivery(
@@ -211,8 +212,6 @@ class Loader(metaclass=_Told):
 
     def __len__(self) -> int:
         """Batches of a whole epoch on this rank. TypeError while the number is unknown."""
-        if self._sampled is not None:
-            self._sampled.expect(self._native)
         length = self._steps()
         if length is None:
             raise TypeError(f"this loader has no length yet; {self._why_not_yet()}")
@@ -220,11 +219,16 @@ class Loader(metaclass=_Told):
 
     def _steps(self) -> int | None:
         if self._sampled is not None:
-            left_out = self.rank if self._order.join else None
-            steps = self._sampled.steps(self.state_dict()["epoch"], left_out=left_out)
+            self._sampled.expect(self._native)
+            steps = self._steps_of_rows(self.state_dict()["epoch"])
             if steps is not None:
                 return steps
         return self._native.length()
+
+    def _steps_of_rows(self, epoch: int, position: int = 0) -> int | None:
+        """From the position on; None if the engine counts them."""
+        assert self._sampled is not None
+        return self._sampled.steps(epoch, position, left_out=self.rank if self._order.join else None)
 
     @property
     def remaining(self) -> int:
@@ -232,6 +236,9 @@ class Loader(metaclass=_Told):
         if self._sampled is not None:
             self._sampled.expect(self._native)
         remaining = self._native.remaining()
+        if remaining is None and self._sampled is not None:  # The engine is told rows when their epoch begins.
+            state = self.state_dict()
+            remaining = self._steps_of_rows(state["epoch"], state["position"])
         if remaining is None:
             raise TypeError(f"nobody knows what remains yet; {self._why_not_yet()}")
         return remaining
@@ -310,7 +317,7 @@ class Loader(metaclass=_Told):
         return epochs
 
     def recent(self) -> dict[str, Any]:
-        """Like stats(), for the last minute, to the second."""
+        """The last minute, to the second: seconds, samples, wait_seconds and its stalls by cause."""
         return self._native.recent()
 
     def watch(self, module: Any) -> None:
@@ -364,10 +371,12 @@ class Loader(metaclass=_Told):
         )
 
     def __repr__(self) -> str:
-        dataset, length = self._opened.known_dataset(), self._native.length()
-        if dataset is None or length is None:
+        dataset = self._opened.known_dataset()
+        if dataset is None:
             return "leat.Loader(shards that the first epoch indexes)"
-        return f"leat.Loader({dataset!r}, {length} batches an epoch)"
+        length = self._steps()
+        said = "as many batches as its sampler gives" if length is None else f"{length} batches an epoch"
+        return f"leat.Loader({dataset!r}, {said})"
 
     def _why_not_yet(self) -> str:
         return _NO_LENGTH if self._sampled is not None else NOT_YET

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import io
+import json
 import os
 import pathlib
 import re
@@ -131,6 +132,23 @@ def test_a_closed_port_is_told_soon():
         leat.Loader(f"http://127.0.0.1:{port}/data", batch_size=8, train=False)
 
 
+def reach_of(url: str) -> tuple[int, dict]:
+    """The exit code of `leat doctor`, and its finding about reach."""
+    done = subprocess.run([leat.testing.find_binary(), "doctor", url, "--json"], capture_output=True, text=True, timeout=60)
+    (reach,) = [finding for finding in json.loads(done.stdout) if finding["check"] == "reach"]
+    return done.returncode, reach
+
+
+def test_doctor_asks_a_plain_web_server(pictures, serve):
+    code, reach = reach_of(f"http://127.0.0.1:{a_closed_port()}/data")
+    assert code == 1 and not reach["good"] and "Connection refused" in reach["found"]
+
+    served = serve(pictures)
+    code, reach = reach_of(served.http_url)
+    assert reach["good"] and "answers in" in reach["found"] and "no catalogue is published" in reach["found"]
+    assert "leat index --publish" in reach["remedy"]
+
+
 def test_a_host_that_does_not_exist_is_told_soon():
     never_there("http://nowhere.invalid", leat.Unavailable, "nowhere.invalid", "DNS")
 
@@ -149,7 +167,18 @@ def test_plain_http_on_a_port_of_tls_is_told_soon(pictures):
 
 def test_a_certificate_of_nobody_known_is_told_soon(pictures):
     with leat.testing.Bucket(pictures.parent, latency="0", tls=True) as bucket:
-        never_there(bucket.url, leat.PermissionDenied, "AWS_CA_BUNDLE")
+        never_there(bucket.url, leat.PermissionDenied, "SSL_CERT_FILE", "AWS_CA_BUNDLE")
+
+
+def test_the_variable_that_such_an_error_names_serves_plain_https(pictures, monkeypatch):
+    one = sorted(pictures.rglob("*.png"))[0].relative_to(pictures.parent)
+    with leat.testing.Bucket(pictures.parent, latency="0", tls=True) as bucket:
+        url = f"{bucket.url}/{one}"
+        monkeypatch.setenv("AWS_CA_BUNDLE", bucket.certificate)  # For s3:// alone.
+        with told(leat.PermissionDenied, "name its PEM file in SSL_CERT_FILE (for s3:// also in AWS_CA_BUNDLE)", within=3):
+            leat.Dataset(url)
+        monkeypatch.setenv("SSL_CERT_FILE", bucket.certificate)
+        assert len(leat.Dataset(url)) == 1
 
 
 def test_another_protocol_is_told_soon():

@@ -6,6 +6,7 @@ import gc
 import json
 import pathlib
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -898,3 +899,30 @@ def test_stats_has_the_last_epochs_of_a_loader_that_runs_for_ever(tmp_path):
         epochs = [epoch["epoch"] for epoch in loader.stats()]
         assert epochs == list(range(300 - 256, 300))
         assert loader.stats()[-1]["samples"] == 2
+
+
+@pytest.mark.parametrize("options", [
+    {"ids": "yes"}, {"ids": 5}, {"ids": None}, {"fields": 5}, {"fields": True}, {"ops": 5}, {"ops": None},
+    {"ops": 5, "sampler": leat.TokenBudget(9)}, {"output": "torch", "pin_memory": "yes"},
+    {"output": "torch", "device": "cudaa"}, {"output": "torch", "device": "cuda:x"}, {"output": "torch", "device": 2.5},
+    {"output": "torch", "device": -1}, {"output": "torch", "device": "meta"},
+], ids=str)  # fmt: skip
+def test_a_value_that_cannot_be_is_named(pictures, options):
+    if options.get("output") == "torch":
+        pytest.importorskip("torch")
+    name = [each for each in options if each not in ("output", "sampler")][0]
+    with pytest.raises(leat.InvalidArgument, match=rf"{name}=['\"]?{re.escape(str(options[name]))}"):
+        leat.Loader(pictures, **{"batch_size": 2, "train": False, **options})
+
+
+@pytest.mark.parametrize(("name", "value"), [("disk", 5), ("disk", b"x"), ("disk", ["a"]), ("shared", "x"), ("shared", 1)])
+def test_a_value_that_a_cache_cannot_have_is_named(name, value):
+    with pytest.raises(leat.InvalidArgument, match=rf"{name}={re.escape(repr(value))}; it is"):
+        leat.Cache(**{"ram": "1MiB", name: value})
+
+
+@pytest.mark.parametrize("value", [5, [5], b"x"], ids=str)
+@pytest.mark.parametrize("name", ["include", "exclude", "extensions", "classes"])
+def test_a_value_that_a_dataset_cannot_have_is_named(pictures, name, value):
+    with pytest.raises(leat.InvalidArgument, match=rf"{name}={re.escape(repr(value))}; it is"):
+        leat.Dataset(pictures, **{name: value})

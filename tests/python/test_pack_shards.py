@@ -510,3 +510,13 @@ def test_samples_of_one_key_are_counted(tmp_path):
     assert differences(two, one) == {"added": [], "removed": ["k"], "changed": ["l"]}
     assert differences(one, two) == {"added": ["k"], "removed": [], "changed": ["l"]}
     assert differences(two, two) == {"added": [], "removed": [], "changed": []}
+
+
+def test_fields_of_other_kinds_differ_by_kind(tmp_path):
+    for name, value in (("numbers", b"1"), ("texts", b"one")):
+        write(tmp_path / f"{name}.csv", b"path,x\n" + b"0.bin," + value + b"\n")
+    write(tmp_path / "0.bin", b"x")
+    one, other = (leat.Dataset.from_manifest(tmp_path / f"{name}.csv", fields={"data": "path"}, columns=["x"])
+                  for name in ("numbers", "texts"))
+    with pytest.raises(leat.InvalidArgument, match=r"\(data: bytes, x: int64\).*\(data: bytes, x: string\)"):
+        differences(one, other)

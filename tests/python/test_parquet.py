@@ -334,14 +334,30 @@ class TestRefusals:
         with pytest.raises(leat.InvalidArgument, match="train-00002.parquet has other columns than train-00000"):
             leat.Dataset.parquet(hub)
 
-    @pytest.mark.parametrize("other", [["bee", "ant", "cat"], ["ant", "bee"], None])
+    @pytest.mark.parametrize("other", [["bee", "ant", "cat"], ["ant", "bee"]])
     def test_files_that_name_other_classes(self, tmp_path, fresh_cache, other):
-        told = {} if other is None else {b"huggingface": json.dumps({"info": {"features": {"label": {"names": other}}}}).encode()}
+        told = {b"huggingface": json.dumps({"info": {"features": {"label": {"names": other}}}}).encode()}
         parquet.write_table(table_of(0, 3), tmp_path / "0.parquet")
         parquet.write_table(table_of(0, 2).replace_schema_metadata(told), tmp_path / "1.parquet")
-        said = r"\(not at all\)" if other is None else rf"\[{', '.join(other)}\]"
+        said = rf"\[{', '.join(other)}\]"
         with pytest.raises(leat.InvalidArgument, match=rf"1\.parquet names .* {said}, and 0\.parquet \[ant, bee, cat\].*concat"):
             leat.Dataset.parquet(tmp_path)
+        assert len(leat.Dataset.parquet(tmp_path, fields=["image"])) == 5
+        both = leat.Dataset.concat([leat.Dataset.parquet(tmp_path / f"{number}.parquet") for number in range(2)])
+        assert len(both) == 5
+
+    @pytest.mark.parametrize("bare", [0, 1])
+    def test_files_of_which_one_names_no_classes(self, tmp_path, fresh_cache, bare):
+        tables = [table_of(0, 3), table_of(0, 2)]
+        tables[bare] = tables[bare].replace_schema_metadata({})
+        for number, table in enumerate(tables):
+            parquet.write_table(table, tmp_path / f"{number}.parquet")
+        with pytest.raises(leat.InvalidArgument, match=r"1\.parquet names .*, and 0\.parquet") as refused:
+            leat.Dataset.parquet(tmp_path)
+        assert f"the numbers in {bare}.parquet mean; write the names into it" in str(refused.value)
+        assert "concat" not in str(refused.value)  # It refuses such files, too.
+        with pytest.raises(leat.InvalidArgument):
+            leat.Dataset.concat([leat.Dataset.parquet(tmp_path / f"{number}.parquet") for number in range(2)])
         assert len(leat.Dataset.parquet(tmp_path, fields=["image"])) == 5
 
     def test_labels_that_their_names_do_not_reach(self, tmp_path, fresh_cache):

@@ -14,7 +14,21 @@ import pytest
 import leat
 from leat._prepare import _flow
 from leat.testing import find_binary
-from prepare_flows import FLOW, check_whole, done, files_in, flow_in, kill, log_of, notes_of, refused, started, state_of
+from prepare_flows import (
+    FLOW,
+    check_whole,
+    done,
+    files_in,
+    flow_in,
+    here,
+    kill,
+    log_of,
+    notes_of,
+    printed,
+    refused,
+    started,
+    state_of,
+)
 from small_datasets import make_blobs, make_pictures, make_shards, write
 
 KILLS = int(os.environ.get("LEAT_PREPARE_KILLS", "10"))
@@ -99,6 +113,22 @@ def test_the_status_tells_how_far_it_is(undisturbed, source, tmp_path):
     flow = flow_in(tmp_path, source)
     told = json.loads(done(flow, "--status", "--json"))
     assert not told["is_done"] and [step["done"] for step in told["steps"]] == [0, 0, 0, 0]
+
+
+def test_the_status_only_reads(source, tmp_path):
+    flow = flow_in(tmp_path, source)
+    printed(flow, "--status")
+    assert list(tmp_path.rglob("*")) == [flow]
+
+    flow.write_text(flow.read_text().replace('shard_bytes = "2kB"', 'shard_bytes = "3kB"'))
+    done(flow)
+    assert json.loads(printed(flow, "--status", "--json"))["is_done"]
+
+    flow.write_text(flow.read_text().replace('shard_bytes = "3kB"', 'shard_bytes = "4kB"'))
+    before = files_in(tmp_path)
+    code, _, told = here(flow, "--status")
+    assert code == 2 and "is the state of another flow" in told
+    assert files_in(tmp_path) == before
 
 
 def test_a_flow_from_bucket_to_bucket(tmp_path):

@@ -620,7 +620,46 @@ def test_of_what_is_made_of_places_no_earlier_catalogue_is_kept_and_that_is_said
         with pytest.raises(leat.InvalidArgument) as refused:
             loader.load_state_dict(state)
         assert "any more" not in str(refused.value)
-        assert "no earlier catalogue is kept of what select, split, filter, concat" in str(refused.value)
+        assert "no earlier catalogue is kept of" in str(refused.value)
+        assert "of what select, split, filter, concat and several places make" in str(refused.value)
         assert "set_epoch(0)" in str(refused.value) and 'refresh="never"' in str(refused.value)
         loader.set_epoch(0)
         assert len(keys_of(loader)) == len(loader)
+
+
+@pytest.mark.parametrize("batches", [1, 2], ids=["within an epoch", "between two"])
+def test_of_rows_of_parquet_files_no_earlier_catalogue_is_kept_and_that_is_said(tmp_path, fresh_cache, batches):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows = pa.table({"image": [b"a", b"b"]})
+    (tmp_path / "data").mkdir()
+    parquet.write_table(rows, tmp_path / "data" / "0.parquet")
+    with leat.Loader(tmp_path / "data", train=False, batch_size=1) as loader:
+        epoch = iter(loader)
+        for _ in range(batches):
+            next(epoch)
+        state = loader.state_dict()
+    assert state["epoch"] == batches - 1
+    parquet.write_table(rows, tmp_path / "data" / "1.parquet")
+
+    with leat.Loader(tmp_path / "data", train=False, batch_size=1) as loader:
+        assert len(loader) == 4
+        with pytest.raises(leat.InvalidArgument) as refused:
+            loader.load_state_dict(state)
+    assert "no earlier catalogue is kept of Parquet files" in str(refused.value)
+    assert f"set_epoch({batches - 1})" in str(refused.value)
+
+
+def test_never_reads_a_table_again_that_has_changed_as_its_page_says(tmp_path, fresh_cache):
+    for number in range(2):
+        write(tmp_path / f"{number}.bin", b"x")
+    table = write(tmp_path / "table.csv", b"path\n0.bin\n")
+
+    def opened() -> leat.Dataset:
+        return leat.Dataset.from_manifest(table, fields={"data": "path"}, refresh="never")
+
+    assert len(opened()) == 1
+    table.write_bytes(b"path\n0.bin\n1.bin\n")
+    assert len(opened()) == 2
+    page = pathlib.Path(__file__).parents[2] / "docs/howto/data-that-changes.md"
+    (never,) = [line for line in page.read_text().splitlines() if line.startswith('| `"never"`')]
+    assert "tables, MDS, LitData and Megatron" in never

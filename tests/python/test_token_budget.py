@@ -189,6 +189,40 @@ def test_steps_stay_those_of_the_state_where_a_ranks_size_is_given(corpus, sampl
     assert all(np.array_equal(np.sort(np.concatenate(step)), right) for step, right in zip(found, expected))
 
 
+@pytest.mark.parametrize("sampler", [leat.TokenBudget(BUDGET), leat.Pack(BUDGET)], ids=["budget", "rows"])
+@pytest.mark.parametrize("drop_last", [True, False])
+def test_what_remains_of_an_epoch_is_known_before_it_begins(corpus, sampler, drop_last):
+    options = {"drop_last": drop_last, "fields": ("tokens",), "ids": False}
+
+    def make(batch):
+        return load(corpus, sampler, global_batch_size=batch, **options)
+
+    with make(7) as loader:
+        whole = len(loader)
+        assert loader.remaining == whole and f", {whole} batches an epoch)" in repr(loader)
+        epoch = iter(loader)
+        for _ in range(3):
+            next(epoch)
+        assert loader.remaining == whole - 3
+        state = loader.state_dict()
+    for batch in (7, 3) if isinstance(sampler, leat.Pack) else (7,):
+        with make(batch) as loader:
+            loader.load_state_dict(state)
+            remaining, said = loader.remaining, repr(loader)
+            assert f", {len(loader)} batches an epoch)" in said
+            assert remaining == len(list(loader)) and (batch != 7 or remaining == whole - 3)
+
+
+def test_a_loader_is_shown_though_its_sampler_has_no_length(corpus):
+    class Endless:
+        def __iter__(self):
+            return iter(range(48))
+
+    with load(corpus, Endless(), batch_size=24) as loader:
+        assert "as many batches as its sampler gives" in repr(loader)
+    assert "leat.Loader(" in repr(loader)  # Closed.
+
+
 def test_draws_of_random_ops_do_not_depend_on_balance_or_ranks(corpus):
     def add(tokens, rng):
         return np.frombuffer(tokens, np.uint8) ^ rng.integers(1, 99, dtype=np.uint8)

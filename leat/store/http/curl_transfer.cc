@@ -51,9 +51,10 @@ std::string_view remedy(CURLcode code) {
       return "check the network";
     case CURLE_PEER_FAILED_VERIFICATION:
       return "if the certificate is your own, name its PEM file in "
-             "AWS_CA_BUNDLE";
+             "SSL_CERT_FILE (for s3:// also in AWS_CA_BUNDLE)";
     case CURLE_SSL_CACERT_BADFILE:
-      return "check the PEM file that AWS_CA_BUNDLE or SSL_CERT_FILE names";
+      return "check the PEM file that SSL_CERT_FILE (for s3:// also "
+             "AWS_CA_BUNDLE) names";
     case CURLE_SSL_CONNECT_ERROR:
       return "the TLS handshake failed; if the port speaks plain http, write "
              "http:// in the place of https://";

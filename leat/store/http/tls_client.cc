@@ -50,7 +50,7 @@ Result<TlsClient> TlsClient::open(const std::string& ca_bundle) {
   if (!has_authorities) {
     return invalid(
         "the certificates of {} cannot be read: {}; check the PEM file that "
-        "AWS_CA_BUNDLE or SSL_CERT_FILE names",
+        "SSL_CERT_FILE (for s3:// also AWS_CA_BUNDLE) names",
         ca_bundle, last_reason());
   }
   return TlsClient(std::move(context));
@@ -78,7 +78,7 @@ Error tls_failure(const ssl_st& tls, int number) {
   if (const long verdict = SSL_get_verify_result(&tls); verdict != X509_V_OK) {
     return denied(
         "the server's certificate does not verify: {}; if it is your own, name "
-        "its PEM file in AWS_CA_BUNDLE",
+        "its PEM file in SSL_CERT_FILE (for s3:// also in AWS_CA_BUNDLE)",
         X509_verify_cert_error_string(verdict));
   }
   if (ERR_peek_last_error() != 0) {

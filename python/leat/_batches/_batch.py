@@ -99,9 +99,10 @@ def fields_of(fields: Any) -> tuple[list[str], dict[str, str]]:
         leat.InvalidArgument: something else, or a field twice.
     """
     is_mapping = isinstance(fields, Mapping)
-    read = list(fields.values() if is_mapping else fields or ())
+    is_list = fields is None or isinstance(fields, Iterable)
+    read = list(fields.values() if is_mapping else fields or ()) if is_list else []
     given = list(fields) if is_mapping else read
-    if isinstance(fields, str) or not all(isinstance(name, str) for name in (*read, *given)):
+    if isinstance(fields, str) or not is_list or not all(isinstance(name, str) for name in (*read, *given)):
         raise InvalidArgument(
             f'fields={fields!r}; it is a list of names, such as ("image", "label"), or a dict '
             'from names in the batch to fields, such as {"pixels": "image"}'

@@ -9,6 +9,7 @@ from typing import Any, Literal, Union
 import numpy as np
 
 from leat import _functions, ops as _ops
+from leat._arguments import flag
 from leat._batches import _batch, _dtypes, _outputs
 from leat._batches._ahead import Ahead
 from leat.errors import InvalidArgument
@@ -62,6 +63,7 @@ class Delivery:
             if isinstance(op, BatchOp):
                 op.check_beside(self.ops)
         _check_drawn_apart(self.ops)
+        pin_memory = flag("pin_memory", pin_memory)
         output = _outputs.name_of(output, pins=pin_memory, device=device)
         _dtypes.check(self.ops, output)
         self._to_output = _outputs.choose(output, pins=pin_memory, device=device)

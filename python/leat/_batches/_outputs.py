@@ -65,7 +65,7 @@ def _to_torch(pins: bool, device: Any) -> Callable[[Fields], Fields]:
     def tensors(fields: Fields) -> Fields:
         return [(name, _mapped(_dtypes.to_torch, value)) for name, value in fields]
 
-    target = None if device is None else torch.device(device)
+    target = None if device is None else _device_of(device)
     if target is not None and target.type == "cpu":
         target = None
     if target is None and pins and not has_accelerator():
@@ -78,6 +78,19 @@ def _to_torch(pins: bool, device: Any) -> Callable[[Fields], Fields]:
         return tensors
 
     return Moved(tensors, target)
+
+
+def _device_of(device: Any) -> Any:
+    import torch
+
+    try:
+        return torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        why = str(error).splitlines()[0]
+        raise InvalidArgument(
+            f"device={device!r}: torch knows no such device ({why}); it is one as torch names it, such as "
+            '"cuda" or "cuda:1"'
+        ) from None
 
 
 class Moved:

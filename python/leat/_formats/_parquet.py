@@ -444,17 +444,24 @@ def _names_of_all(files: Sequence[_File]) -> Union[list[str], None]:
     """The names that the labels of every file count through.
 
     Raises:
-        leat.InvalidArgument: two files have others, so that one number means two classes; names both.
+        leat.InvalidArgument: two files have others, so that one number means two classes, or one has none; names both.
     """
     first = _class_names(files[0].schema)
     for file in files:
         named = _class_names(file.schema)
-        if named != first:
+        if named == first:
+            continue
+        told = f"{file.stored} names the classes of its labels {_said(named)}, and {files[0].stored} {_said(first)}"
+        if named is None or first is None:
+            bare = file if named is None else files[0]
             raise InvalidArgument(
-                f"{file.stored} names the classes of its labels {_said(named)}, and {files[0].stored} {_said(first)}: one "
-                "number would mean two classes; open each with leat.Dataset.parquet, and join them with "
-                "leat.Dataset.concat, which goes by the names"
+                f"{told}: nobody knows which classes the numbers in {bare.stored} mean; write the names into it, as "
+                "the library datasets does (ClassLabel(names=…)), or leave the column out: fields="
             )
+        raise InvalidArgument(
+            f"{told}: one number would mean two classes; open each with leat.Dataset.parquet, and join them with "
+            "leat.Dataset.concat, which goes by the names"
+        )
     return first
 
 

@@ -55,8 +55,8 @@ class EpochOrder(ABC):
         """The steps of the epoch from a position on, as dealt to ranks; None: in runs."""
         return None
 
-    def steps(self, *, left_out: int | None) -> int | None:
-        """The steps of a whole epoch, but a last one of at most `left_out` rows; None: the
+    def steps(self, *, position: int = 0, left_out: int | None) -> int | None:
+        """The steps of an epoch from a position on, but a last one of at most `left_out` rows; None: the
         engine counts them."""
         return None
 

@@ -109,13 +109,13 @@ class Sampled:
         self._next = self._running = None
         return self._order.go_on(state)
 
-    def steps(self, epoch: int, *, left_out: int | None) -> int | None:
-        """The steps of an epoch, if the engine cannot count them. A rank is left out of a
-        last step that has no more than `left_out` rows."""
+    def steps(self, epoch: int, position: int = 0, *, left_out: int | None) -> int | None:
+        """The steps of an epoch from a position on, if the engine cannot count them. A rank is left
+        out of a last step that has no more than `left_out` rows."""
         if self.rows_of_a_step is None:
             return None
         self._order.set_epoch(epoch)
-        return self._order.steps(left_out=left_out)
+        return self._order.steps(position=position, left_out=left_out)
 
     def balance(self, epoch: int) -> dict[str, Any] | None:
         """The gain of a `leat.Balance` in an epoch that was begun; None: there is none."""

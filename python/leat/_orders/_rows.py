@@ -126,8 +126,10 @@ class RowOrder(EpochOrder):
     def _forget(self) -> None:
         """The samples of all epochs may be others now."""
 
-    def steps(self, *, left_out: int | None) -> int:
-        whole, rest = divmod(len(self.ends()), self.rows_of_a_step)
+    def steps(self, *, position: int = 0, left_out: int | None) -> int:
+        ends = self.ends()
+        first_row = int(np.searchsorted(ends, position, side="right"))
+        whole, rest = divmod(len(ends) - first_row, self.rows_of_a_step)
         has_last = rest != 0 and not self._drops
         # A balance divides samples, of which each rank has some.
         is_left_out = left_out is not None and self._balance is None and rest <= left_out

@@ -113,7 +113,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _tell_status(flow: Flow, options: argparse.Namespace) -> None:
-    state = State(flow)
+    state = State(flow, is_only_read=True)
     state.claim()
     lines: list[dict[str, Any]] = []
     for number in range(len(flow.steps)):

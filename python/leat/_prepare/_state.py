@@ -8,6 +8,7 @@ import re
 import socket
 import time
 import uuid
+from functools import cached_property
 from typing import Any
 
 from leat import _native
@@ -31,20 +32,28 @@ _HOST = re.sub(r"[^\w.-]", "-", socket.gethostname()) or "machine"
 class State:
     """The state of a flow. Its notes are whole or not there."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: Flow, *, is_only_read: bool = False) -> None:
+        """`is_only_read`: nothing is written, neither there nor to the places of the flow's steps."""
         self._flow = flow
+        self.is_only_read = is_only_read
         self._folder = local_folder(flow.state) if is_local(flow.state) else None
-        if self._folder is not None:
+        if self._folder is not None and not is_only_read:
             os.makedirs(self._folder, exist_ok=True)
-        self._place = _native.Place(flow.state, native_storage(checked_storage(flow.store)))  # type: ignore[arg-type]
+
+    @cached_property
+    def _place(self) -> Any:
+        options: Any = self._flow.store
+        return _native.Place(self._flow.state, native_storage(checked_storage(options)))
 
     def claim(self) -> None:
-        """Says whose state it is.
+        """Says whose state it is; if it is only read, checks that alone.
 
         Raises:
             leat.InvalidArgument: it is that of another flow.
         """
         before = self.note("flow")
+        if before is None and self.is_only_read:
+            return
         if before is None:
             self.create("flow", {"digest": self._flow.digest})
             before = self.note("flow") or {}
@@ -70,6 +79,8 @@ class State:
 
     def _read_note(self, name: str) -> dict[str, Any] | None:
         file = f"{name}.json"
+        if self.is_only_read and self._folder is not None and not os.path.isdir(self._folder):
+            return None  # Nobody has begun.
         if self._place.size(file) is None:
             return None
         is_long = file == MANIFEST or name.endswith(ALL)

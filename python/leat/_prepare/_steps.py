@@ -52,6 +52,8 @@ class Step(ABC):
         dataset = self.flow.dataset()
         versions = versions_of(dataset)
         told = self.state.note("source")
+        if told is None and self.state.is_only_read:
+            return dataset
         if told is None:
             noted = {"digest": dataset.digest, "samples": len(dataset), "bytes": dataset.nbytes}
             self.state.write("source", noted if versions is None else {**noted, "versions": versions})
@@ -193,7 +195,7 @@ class Pack(Step):
 
     @cached_property
     def _place(self) -> Any:
-        if is_local(self.given["dest"]):  # A bucket needs no folder.
+        if is_local(self.given["dest"]) and not self.state.is_only_read:  # A bucket needs no folder.
             os.makedirs(local_folder(self.given["dest"]), exist_ok=True)
         options: Any = self.flow.store_of(self.given)
         return _native.Place(self.given["dest"], native_storage(checked_storage(options)))
@@ -202,7 +204,11 @@ class Pack(Step):
         return len(self._plan.ranges)
 
     def missing(self) -> list[int]:
-        _write.begin(self._plan, self._place)
+        dest = self.given["dest"]
+        if self.state.is_only_read and is_local(dest) and not os.path.isdir(local_folder(dest)):
+            return list(range(self.count()))
+        if not _write.is_begun(self._plan, self._place) and not self.state.is_only_read:
+            _write.begin(self._plan, self._place)
         return super().missing()
 
     def is_done(self, unit: int) -> bool:

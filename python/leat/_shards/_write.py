@@ -42,7 +42,8 @@ def write(
     if is_local(dest):  # A bucket needs no folder.
         os.makedirs(local_folder(dest), exist_ok=True)
     place = _native.Place(dest, native_storage(checked_storage(store)))  # type: ignore[arg-type]
-    begin(plan, place)
+    if not is_begun(plan, place):
+        begin(plan, place)
     done = found(plan, place)
     there = len(done)
     tell = progress or (lambda *_: None)
@@ -81,8 +82,8 @@ def write_one(plan: Plan, place: Any, number: int) -> None:
     _put(plan, place, number, FORMATS[plan.format].shard_of(plan.fields, begin, rows))
 
 
-def begin(plan: Plan, place: Any) -> None:
-    """Claims the place for the plan.
+def is_begun(plan: Plan, place: Any) -> bool:
+    """Whether the place is claimed for the plan; writes nothing.
 
     Raises:
         leat.InvalidArgument: it has shards of another plan.
@@ -102,9 +103,14 @@ def begin(plan: Plan, place: Any) -> None:
                 f"{place.url_of('')} has shards of {plan.dataset.url} as it was before some of its objects were written "
                 "anew (they have other ETags or times, and the same lengths): give an empty place"
             )
-        return
+        return True
     if strange:
         raise InvalidArgument(f"{place.url_of(strange[0])} is there, and leat pack did not write it: give an empty place")
+    return False
+
+
+def begin(plan: Plan, place: Any) -> None:
+    """Claims the place for the plan, where `is_begun` has found nothing."""
     place.write(f"{_FOLDER}/plan", "\n".join(filter(None, [plan.digest, plan.versions])).encode())
 
 

@@ -25,7 +25,7 @@ def functions_of(ops: Iterable[Op]) -> list[Any]:
 
 
 def listed(ops: Iterable[Op]) -> list[Op]:
-    """Refuses a text, which is a list of letters."""
+    """Refuses what is no list, and a text, which is one of letters."""
     if isinstance(ops, str):
         raise InvalidArgument(
             f"ops={ops!r} is a text; write a list of leat.ops, such as "
@@ -33,6 +33,8 @@ def listed(ops: Iterable[Op]) -> list[Op]:
         )
     if isinstance(ops, Op):
         raise InvalidArgument(f"ops={ops!r} is one op; write a list of it: ops=[{ops!r}]")
+    if not isinstance(ops, Iterable):
+        raise InvalidArgument(f"ops={ops!r}; it is a list of leat.ops, such as [leat.ops.DecodeImage()]")
     return list(ops)
 
 

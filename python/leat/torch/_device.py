@@ -79,10 +79,17 @@ class Mover:
 
 
 def _module_of(device: torch.device) -> Any:
-    """torch.cuda for "cuda:1", and so on."""
-    if hasattr(torch, "get_device_module"):
-        return torch.get_device_module(device)
-    return getattr(torch, device.type)  # torch before 2.5.
+    """torch.cuda for "cuda:1", and so on.
+
+    Raises:
+        leat.InvalidArgument: torch copies to no such device.
+    """
+    try:
+        if hasattr(torch, "get_device_module"):
+            return torch.get_device_module(device)
+        return getattr(torch, device.type)  # torch before 2.5.
+    except (AttributeError, RuntimeError):
+        raise InvalidArgument(f'device="{device}": torch has no torch.{device.type}, which copies to it') from None
 
 
 def _of_each(make: Any, fields: Fields) -> Fields:

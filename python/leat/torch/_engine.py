@@ -74,7 +74,7 @@ def make(loader: Any, given: Mapping[str, Any], options: Mapping[str, Any]) -> l
                         rank=0, world_size=1)  # fmt: skip
         settings.pop("shuffle")
         options = {**options, "seed": _drawn_by_rank(settings["seed"], _rank_of(loader))}
-    settings["pin_memory"] = loader.pin_memory and has_accelerator()
+    settings["pin_memory"] = bool(loader.pin_memory) and has_accelerator()
     try:
         return leat.Loader(loader.dataset, **{**settings, **options})
     except InvalidArgument as error:

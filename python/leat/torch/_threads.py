@@ -146,7 +146,7 @@ class AtOnce(_InThreads):
         if torch.autograd._profiler_enabled():
             return super().__next__()
         if self._sampler_iter is None:
-            self._reset()
+            self._reset()  # type: ignore[call-arg]  # As torch calls it; never here.
         data = self._next_data()
         self._num_yielded += 1
         return data
