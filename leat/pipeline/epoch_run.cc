@@ -78,15 +78,6 @@ Result<ToldShapes> shapes_told_by(const RunContext& context,
   return told;
 }
 
-/// Whether there are samples whose ops tell that others take their rows.
-bool may_pass_over(const RunContext& context) {
-  if (context.keeps_samples) return false;
-  return context.on_error == OnError::kSubstitute ||
-         std::ranges::any_of(context.fields, [](const DeliveredField& field) {
-           return field.source == FieldSource::kValue;
-         });
-}
-
 }  // namespace
 
 EpochRun::EpochRun(const RunContext& context, EpochPlanOptions plan,

@@ -12,6 +12,7 @@
 #include "leat/pipeline/batch_work.h"
 #include "leat/pipeline/proven_bytes.h"
 #include "leat/pipeline/record_maker.h"
+#include "leat/pipeline/substitution.h"
 
 namespace leat {
 namespace {
@@ -63,7 +64,15 @@ Result<void> BatchWork::fill_program(SampleWork& sample, std::size_t field,
       record.empty() ? sample.bytes_of(from.column) : record;
   if (!program.output()) {
     LEAT_TRY(const TensorSpec found, program.output_for(bytes));
-    LEAT_TRY_VOID(check_shape(field, found));
+    if (Result<void> fits = check_shape(field, found); !fits) {
+      if (!may_pass_over(context_)) return fits;
+      // If its ops pass it over, no batch has that shape.
+      sample.forget();
+      Result<void> tried = try_row(sample, thread, {});
+      const bool is_passed_over =
+          !tried && may_replace(context_, sample, tried.error());
+      return is_passed_over ? tried : fits;
+    }
   }
   RunNotes notes;
   LEAT_TRY_VOID(program.run({bytes, &sample}, random_of(sample),
@@ -149,15 +158,21 @@ Result<void> BatchWork::try_row(SampleWork& sample, std::size_t thread,
   RunNotes counted_when_filled;
   for (const DeliveredField& field : context_.fields) {
     LEAT_TRY_VOID(check_there(field, sample));
-    const SampleInput input{sample.bytes_of(field.column), &sample};
+    const std::span<const std::byte> record = sample.record_of(field.column);
+    const SampleInput input{
+        record.empty() ? sample.bytes_of(field.column) : record, &sample};
     if (field.source == FieldSource::kProgram) {
-      LEAT_TRY(const TensorSpec spec, field.program->output_for(input.encoded));
+      const Program& program =
+          record.empty() ? *field.program : *field.cut_chain->rest;
+      LEAT_TRY(const TensorSpec spec, program.output_for(input.encoded));
       Buffer out(spec.size_bytes());
-      LEAT_TRY_VOID(field.program->run(input, random_of(sample), scratch,
-                                       out.span(), counted_when_filled));
+      LEAT_TRY_VOID(program.run(input, random_of(sample), scratch, out.span(),
+                                counted_when_filled));
     } else if (field.source == FieldSource::kValue) {
-      LEAT_TRY_VOID(field.value_program->run(input, random_of(sample), scratch,
-                                             counted_when_filled));
+      const ValueProgram& program =
+          record.empty() ? *field.value_program : *field.cut_chain->value_rest;
+      LEAT_TRY_VOID(
+          program.run(input, random_of(sample), scratch, counted_when_filled));
     }
   }
   return {};

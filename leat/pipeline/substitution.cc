@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,6 +16,14 @@ namespace {
 constexpr std::uint32_t kMostTries = 1000;
 
 }  // namespace
+
+bool may_pass_over(const RunContext& context) {
+  if (context.keeps_samples) return false;
+  return context.on_error == OnError::kSubstitute ||
+         std::ranges::any_of(context.fields, [](const DeliveredField& field) {
+           return field.source == FieldSource::kValue;
+         });
+}
 
 bool may_replace(const RunContext& context, const SampleWork& sample,
                  const Error& failed) {

@@ -8,6 +8,9 @@
 
 namespace leat {
 
+/// Whether there are samples whose ops tell that others take their rows.
+bool may_pass_over(const RunContext& context);
+
 /// Whether another sample takes the row of one that failed so: it is skipped,
 /// or it is bad and the user said so; and not too many were tried. Never if the
 /// steps keep their samples.
