@@ -42,8 +42,8 @@ std::optional<py::list> wait_for(const Wait& wait) {
       const py::gil_scoped_release unlocked;
       next.emplace(wait(kSlice));
     }
+    hear_signals();
     deliver_log();
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     Loader::Next brought = value_or_raise(*std::move(next));
     if (brought.is_not_yet()) continue;
     if (brought.is_end()) return std::nullopt;
@@ -317,8 +317,10 @@ using HeldLoader = std::unique_ptr<Loader, EndWithoutGil>;
 
 /// Messages of opening are delivered before the loader is there.
 HeldLoader opened(Result<std::unique_ptr<Loader>> loader) {
+  HeldLoader its(loader ? loader->release() : nullptr);  // If that throws.
   deliver_log();
-  return HeldLoader(value_or_raise(std::move(loader)).release());
+  ok_or_raise(loader ? Result<void>() : Result<void>(loader.error()));
+  return its;
 }
 
 /// Shards that nobody has indexed may be left to the first epoch.
