@@ -18,6 +18,7 @@
 #include "functions.h"
 #include "interruptible.h"
 #include "leat/base/units.h"
+#include "leat/engine/loader/undelivered.h"
 #include "leat/plan/cache_policy_kind.h"
 #include "scan_board.h"
 
@@ -32,23 +33,47 @@ constexpr std::chrono::milliseconds kSlice(50);
 /// need the GIL, to let go of what a Python function returned.
 using WithoutGil = py::call_guard<py::gil_scoped_release>;
 
-/// Calls `wait` in slices until it brings something, so that Ctrl-C is heard: a
-/// signal handler only runs with the GIL.
-template <class Wait>
-std::optional<py::list> wait_for(const Wait& wait) {
+/// Calls `take` until it brings something, and `wait` before it does so again.
+/// That takes nothing: signals are heard after it, and a handler may raise. So
+/// does delivering the log, after `place` tells what was taken.
+template <class Take, class Wait>
+std::optional<py::list> wait_for(const Take& take, const Wait& wait,
+                                 BatchPlace& place) {
   while (true) {
+    hear_signals();
+    deliver_log();
     std::optional<Result<Loader::Next>> next;
     {
       const py::gil_scoped_release unlocked;
-      next.emplace(wait(kSlice));
+      next.emplace(take());
+      if (*next && (*next)->is_not_yet()) wait();
     }
-    hear_signals();
-    deliver_log();
     Loader::Next brought = value_or_raise(*std::move(next));
     if (brought.is_not_yet()) continue;
+    place = brought.place();
+    deliver_log();
     if (brought.is_end()) return std::nullopt;
     return as_python(std::move(brought.batch()));
   }
+}
+
+std::optional<py::list> next_batch(Loader& loader, std::uint64_t iteration,
+                                   BatchPlace& place) {
+  return wait_for(
+      [&] { return loader.next_within({iteration}, Nanoseconds(0)); },
+      // An error comes with the next take.
+      [&] { (void)wait_for_next(loader, {iteration}, kSlice); }, place);
+}
+
+/// The exception is raised by next() and peek(); None: one that has this text.
+void put_back_batch(Loader& loader, const BatchPlace& place,
+                    const std::string& why, const py::object& exception) {
+  Error error(ErrorCode::kInvalidArgument, why);
+  if (!exception.is_none()) {
+    error = std::move(error).because_of(held(exception));
+  }
+  const py::gil_scoped_release unlocked;
+  put_back(loader, place, std::move(error));
 }
 
 /// Raises where the call would wait for the function that makes it.
@@ -445,6 +470,10 @@ std::vector<std::pair<std::string, bool>> cache_policies() {
 }  // namespace
 
 void bind_loader(py::module_& module) {
+  py::class_<BatchPlace>(module, "BatchPlace")
+      .def(py::init<>())
+      .def_readonly("epoch", &BatchPlace::epoch)
+      .def_readonly("at", &BatchPlace::at);
   py::class_<Loader, HeldLoader>(module, "Loader")
       .def(py::init([](const Dataset& dataset, const py::dict& options) {
              return opened(
@@ -472,11 +501,17 @@ void bind_loader(py::module_& module) {
              return value_or_raise(*std::move(begun)).number;
            })
       .def("next",
-           [](Loader& loader, std::uint64_t iteration) {
+           [](Loader& loader, std::uint64_t iteration, BatchPlace& place) {
              check_is_outside(loader, "next()");
-             return wait_for([&](Nanoseconds slice) {
-               return loader.next_within({iteration}, slice);
-             });
+             return next_batch(loader, iteration, place);
+           })
+      .def("put_back", &put_back_batch)
+      .def("next_place",
+           [](const Loader& loader, BatchPlace& place) {
+             place = value_or_raise([&] {
+               const py::gil_scoped_release unlocked;
+               return next_place(loader);
+             }());
            })
       .def("begin_skipping",
            [](Loader& loader) {
@@ -489,14 +524,16 @@ void bind_loader(py::module_& module) {
              return value_or_raise(*std::move(begun)).number;
            })
       .def("skip",
-           [](Loader& loader, std::uint64_t iteration) {
+           [](Loader& loader, std::uint64_t iteration, BatchPlace& place) {
              check_is_outside(loader, "next()");
-             std::optional<Result<bool>> skipped;
+             std::optional<Result<std::optional<BatchPlace>>> skipped;
              {
                const py::gil_scoped_release unlocked;
                skipped.emplace(loader.skip({iteration}));
              }
-             return value_or_raise(*std::move(skipped));
+             auto its = value_or_raise(*std::move(skipped));
+             if (its) place = *std::move(its);
+             return its.has_value();
            })
       .def("is_current",
            [](const Loader& loader, std::uint64_t iteration) {
@@ -504,10 +541,10 @@ void bind_loader(py::module_& module) {
              return loader.is_current({iteration});
            })
       .def("peek",
-           [](Loader& loader) {
+           [](Loader& loader, BatchPlace& place) {
              check_is_outside(loader, "peek()");
-             return wait_for(
-                 [&](Nanoseconds slice) { return loader.peek_within(slice); });
+             return wait_for([&] { return loader.peek_within(kSlice); }, [] {},
+                             place);
            })
       .def("look", &look_at, py::arg("seconds"))
       .def("set_epoch",
