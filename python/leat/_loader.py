@@ -45,6 +45,7 @@ def _end(native: Any, workers: FunctionWorkers, among: AmongRanks | None, batche
         among.close()
     if batches:
         batches.close()
+    workers.stop()
     native.close()
     workers.close()
 
