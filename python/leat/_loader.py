@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import threading
 import weakref
@@ -46,7 +47,7 @@ def _end(native: Any, workers: FunctionWorkers, among: AmongRanks | None, batche
     if batches:
         batches.close()
     workers.stop()
-    native.close()
+    native.close(workers.names)
     workers.close()
 
 
@@ -386,4 +387,5 @@ _alive: weakref.WeakSet[Loader] = weakref.WeakSet()
 def _close_all() -> None:
     # Threads of the engine must not outlive the interpreter.
     for loader in list(_alive):
-        loader.close()
+        with contextlib.suppress(KeyboardInterrupt):  # Of one whose function does not return: on with the others.
+            loader.close()

@@ -152,6 +152,7 @@ class FunctionWorkers:
         self._pid = os.getpid()
         self._processes = Processes(_most_workers(threads))
         self._auto = Auto(self._processes)
+        self.names = ", ".join(repr(op) for op in ops if isinstance(op, Python) and op.per == "sample")
         self.functions = [
             self._function(op, place)
             for place, op in enumerate(ops)

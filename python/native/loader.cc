@@ -4,10 +4,16 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -17,9 +23,12 @@
 #include "errors.h"
 #include "functions.h"
 #include "interruptible.h"
+#include "leat/base/clock.h"
 #include "leat/base/units.h"
 #include "leat/engine/loader/undelivered.h"
 #include "leat/plan/cache_policy_kind.h"
+#include "leat/runtime/log.h"
+#include "leat/runtime/start_thread.h"
 #include "scan_board.h"
 
 namespace py = pybind11;
@@ -330,10 +339,81 @@ LoaderOptions options_of(const py::dict& given) {
   return options;
 }
 
+/// Loaders whose close() a signal has ended, and whether they have ended since:
+/// a thread that nobody waits for sees to that. The GIL guards it.
+using HasEnded = std::shared_ptr<std::atomic<bool>>;
+std::map<const Loader*, HasEnded>& left_to_end() {
+  static auto* const loaders = new std::map<const Loader*, HasEnded>;
+  return *loaders;
+}
+
+/// False: it is among those, and has yet to end.
+bool may_end(const Loader* loader) {
+  const auto left = left_to_end().find(loader);
+  if (left == left_to_end().end()) return true;
+  if (!*left->second) return false;
+  left_to_end().erase(left);
+  return true;
+}
+
+/// Listens for signals meanwhile. `functions` are those of the user's that its
+/// threads may be in.
+void wait_for_end(const std::atomic<bool>& has_ended,
+                  const std::string& functions) {
+  constexpr std::chrono::milliseconds kLongestSlice(5);
+  constexpr std::chrono::seconds kUsual(5);
+  const TimePoint begin = SteadyClock().now();
+  bool has_said = functions.empty();
+  for (std::chrono::microseconds slice(20);;
+       slice = std::min<std::chrono::microseconds>(2 * slice, kLongestSlice)) {
+    {
+      const py::gil_scoped_release unlocked;
+      std::this_thread::sleep_for(slice);
+    }
+    if (has_ended) return;
+    hear_signals();
+    if (!has_said && SteadyClock().now() - begin > kUsual) {
+      has_said = true;
+      log_warning(
+          std::string("close() waits for a function of yours that has not "
+                      "returned: ") +
+          functions + "; Ctrl-C leaves it behind, in its thread");
+    }
+    deliver_log();
+  }
+}
+
+/// A function of the user's may never return, and the loader's threads with it:
+/// a handler of a signal that raises ends the wait.
+void close_loader(Loader& loader, const std::string& functions) {
+  check_is_outside(loader, "close()");
+  if (!may_end(&loader)) return;
+  const auto has_ended = std::make_shared<std::atomic<bool>>(false);
+  std::jthread closing;
+  try {
+    closing = start_thread([&loader, has_ended] {
+      loader.close();
+      *has_ended = true;
+    });
+  } catch (const std::system_error&) {  // There are no more threads.
+    const py::gil_scoped_release unlocked;
+    loader.close();
+    return;
+  }
+  try {
+    wait_for_end(*has_ended, functions);
+  } catch (const py::error_already_set&) {
+    left_to_end()[&loader] = has_ended;
+    closing.detach();
+    throw;
+  }
+}
+
 /// Python's loader. It dies with the GIL held, which the threads that its end
 /// waits for may need.
 struct EndWithoutGil {
   void operator()(Loader* loader) const {
+    if (!may_end(loader)) return;  // It lives as long as the process.
     const py::gil_scoped_release unlocked;
     delete loader;
   }
@@ -617,11 +697,7 @@ void bind_loader(py::module_& module) {
           },
           WithoutGil())
       .def("is_in_own_function", &Loader::is_in_own_function)
-      .def("close", [](Loader& loader) {
-        check_is_outside(loader, "close()");
-        const py::gil_scoped_release unlocked;
-        loader.close();
-      });
+      .def("close", &close_loader, py::arg("functions") = "");
   module.def("cache_policies", &cache_policies);
   module.def("weighted_samples", &weighted_samples, py::arg("weights"),
              py::arg("seed"), py::arg("epoch"), py::arg("size"));

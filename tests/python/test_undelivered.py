@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -231,3 +233,40 @@ def test_a_caught_exception_keeps_neither_the_loader_nor_the_frames_of_the_progr
     while threads_of_the_engine() > before and time.monotonic() < deadline:
         time.sleep(0.05)
     assert threads_of_the_engine() <= before
+
+
+NEVER_RETURNS = """
+import os, sys, time, leat
+
+def hangs(data):
+    print("calls", flush=True)
+    time.sleep(1000)
+
+loader = leat.Loader(sys.argv[1], batch_size=4, train=True, ops=[leat.ops.Python(hangs, workers="threads")], threads=1)
+try:
+    next(iter(loader))
+except KeyboardInterrupt:
+    print("heard", flush=True)
+began = time.monotonic()
+try:
+    loader.close()
+except KeyboardInterrupt:
+    print("left", flush=True)
+loader.close()  # Does not wait once more.
+del loader
+print("on", time.monotonic() - began < 60, flush=True)
+os._exit(0)
+"""
+
+
+def test_ctrl_c_leaves_a_function_that_does_not_return(pictures):
+    with subprocess.Popen([sys.executable, "-c", NEVER_RETURNS, str(pictures)], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:  # fmt: skip
+        assert program.stdout.readline() == "calls\n"
+        time.sleep(0.2)
+        program.send_signal(signal.SIGINT)
+        assert program.stdout.readline() == "heard\n"
+        assert "hangs" in next(line for line in program.stderr if "close() waits" in line)
+        program.send_signal(signal.SIGINT)
+        assert program.stdout.readline() == "left\n"
+        assert program.stdout.readline() == "on True\n"
