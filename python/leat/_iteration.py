@@ -66,10 +66,9 @@ class Batches:
         self.leave()
         is_kept = isinstance(error, Exception)  # All others stop the program, once.
         told = "could not be made" if is_kept else f"was interrupted ({type(error).__name__})"
+        why = f"the batch at position {place.at} of epoch {place.epoch} {told}"
         self._opened.native.put_back(
-            place,
-            f"the batch at position {place.at} of epoch {place.epoch} {told}: load_state_dict(state_dict()) goes on with it",
-            _functions.copy_of(error) if is_kept else None,
+            place, f"{why}: load_state_dict(state_dict()) goes on with it", _functions.copy_of(error) if is_kept else None
         )
 
     def leave(self) -> None:

@@ -387,5 +387,5 @@ _alive: weakref.WeakSet[Loader] = weakref.WeakSet()
 def _close_all() -> None:
     # Threads of the engine must not outlive the interpreter.
     for loader in list(_alive):
-        with contextlib.suppress(KeyboardInterrupt):  # Of one whose function does not return: on with the others.
+        with contextlib.suppress(KeyboardInterrupt):  # It leaves one whose function does not return.
             loader.close()

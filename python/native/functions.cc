@@ -160,7 +160,8 @@ std::vector<OpSpec> ops_with_functions(const std::string& ops_json,
 void raise_own_exception(const Error& error) {
   if (error.cause() == nullptr) return;
   const py::module_ functions = py::module_::import("leat._functions");
-  // Of held(). All copies of the error have this one, and the GIL guards it.
+  // held() made it. All copies of the error have this one, and the GIL guards
+  // it.
   auto& kept = *static_cast<py::object*>(
       const_cast<void*>(error.cause().get()));  // NOLINT: see above.
   const py::tuple both = functions.attr("to_raise_and_to_keep")(kept);

@@ -11,6 +11,7 @@
 #include "leat/cache/cached_store.h"
 #include "leat/engine/loader/machine.h"
 #include "leat/engine/loader/pace_decisions.h"
+#include "leat/engine/loader/undelivered.h"
 #include "leat/runtime/heap.h"
 
 namespace leat {
@@ -72,37 +73,11 @@ Result<Loader::Iteration> Loader::begin() {
   return Iteration{++m.position.iteration};
 }
 
-Result<bool> Loader::Machine::wait_within(Iteration iteration,
-                                          Nanoseconds timeout) {
-  std::shared_ptr<EpochRun> run;
-  std::shared_ptr<EpochRun> unused;
-  {
-    const MutexLock lock(mutex);
-    LEAT_TRY_VOID(check_current(iteration));
-    if (position.failure || position.has_ended) return true;
-    if (Result<void> opened_run = runs->open(position, unused); !opened_run) {
-      position.failure = opened_run.error();
-      return true;
-    }
-    run = runs->current();
-    begin_wait(run.get());
-  }
-  unused.reset();
-  if (run == nullptr) {
-    parts->wait_within(timeout);
-    return false;
-  }
-  // The last batch is in the order log before there is another one.
-  if (order_log != nullptr && !order_log->settle(timeout)) return false;
-  (void)run->wait_within(timeout);
-  return true;
-}
-
 Result<Loader::Next> Loader::next_within(Iteration iteration,
                                          Nanoseconds timeout) {
   Machine& m = *machine_;
   LEAT_TRY(const Machine::Visit visit, m.enter());
-  LEAT_TRY(const bool may_take, m.wait_within(iteration, timeout));
+  LEAT_TRY(const bool may_take, wait_for_next(*this, iteration, timeout));
   if (!may_take) return Next::not_yet();
   const MutexLock lock(m.mutex);
   LEAT_TRY_VOID(m.check_current(iteration));

@@ -223,7 +223,7 @@ class Loader {
   bool is_in_own_function() const;
 
   // loader/undelivered.h
-  friend Result<void> wait_for_next(Loader& loader, Iteration iteration,
+  friend Result<bool> wait_for_next(Loader& loader, Iteration iteration,
                                     Nanoseconds timeout);
   friend void put_back(Loader& loader, const BatchPlace& place, Error why);
   friend Result<BatchPlace> next_place(const Loader& loader);

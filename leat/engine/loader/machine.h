@@ -83,9 +83,6 @@ struct Loader::Machine {
   /// Looks for the agent of this node.
   void join_agent(const Env& env);
 
-  /// Waits for the next batch, at most `timeout`. False: none may be taken yet.
-  /// REQUIRES: a visit.
-  Result<bool> wait_within(Iteration iteration, Nanoseconds timeout);
   /// Takes the current run's next batch if it is ready.
   Result<Next> take_from(EpochRun& run) LEAT_REQUIRES(mutex);
 

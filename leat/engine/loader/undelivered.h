@@ -10,10 +10,10 @@ namespace leat {
 
 /// For a caller that does something between the wait for a batch and the take,
 /// such as to listen for signals: waits as Loader::next_within() does, and
-/// takes nothing.
+/// takes nothing. False: nothing may be taken yet.
 ///
 /// Errors: kInvalidArgument, as Loader::next_within()
-Result<void> wait_for_next(Loader& loader, Loader::Iteration iteration,
+Result<bool> wait_for_next(Loader& loader, Loader::Iteration iteration,
                            Nanoseconds timeout);
 
 /// The caller took the batch of this place and could not hand it on. The
