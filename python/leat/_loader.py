@@ -46,7 +46,8 @@ def _end(native: Any, workers: FunctionWorkers, among: AmongRanks | None, batche
         among.close()
     if batches:
         batches.close()
-    workers.stop()
+    if not native.is_in_own_function():  # There close() raises.
+        workers.stop()
     native.close(workers.names)
     workers.close()
 
