@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -126,6 +127,40 @@ TEST_F(BatchReaderTest, WhatCannotBeIsRefused) {
   Result<std::optional<Batch>> batch = reader.next();
   ASSERT_FALSE(batch);
   EXPECT_THAT(batch.error().message(), HasSubstr("begin()"));
+}
+
+TEST_F(BatchReaderTest, FilesWhoseRowsAreTheSamplesAreRefused) {
+  int number = 0;
+  const auto message_of = [&](const std::vector<std::string>& names) {
+    const std::string folder = data() + "/" + std::to_string(number++);
+    std::filesystem::create_directories(folder);
+    for (const std::string& name : names) {
+      std::ofstream(folder + "/" + name) << "rows";
+    }
+    Result<BatchReader> reader = BatchReader::open(folder, {.batch_size = 2});
+    return reader ? "nothing" : reader.error().message();
+  };
+  EXPECT_THAT(message_of({"0.parquet", "1.PARQUET"}),
+              HasSubstr("has Parquet files, whose samples are their rows"));
+  EXPECT_THAT(message_of({"index.json", "shard.00000.mds.zstd"}),
+              HasSubstr("has shards of MDS"));
+  EXPECT_THAT(message_of({"index.json", "chunk-0-0.bin"}),
+              HasSubstr("has chunks of LitData"));
+  EXPECT_EQ(message_of({"0.parquet", "0.txt"}), "nothing");
+  EXPECT_EQ(message_of({"0.mds"}), "nothing");
+  EXPECT_EQ(message_of({"index.json"}), "nothing");
+}
+
+TEST(LoaderOptionsOfTest, APatienceThatIsNoneIsRefused) {
+  for (const double seconds :
+       {std::numeric_limits<double>::infinity(),
+        std::numeric_limits<double>::quiet_NaN(), 1e10, -1.0}) {
+    ReaderOptions options;
+    options.storage.patience_seconds = seconds;
+    const Result<LoaderOptions> made = loader_options_of(options);
+    ASSERT_FALSE(made) << seconds;
+    EXPECT_THAT(made.error().message(), HasSubstr("patience_seconds"));
+  }
 }
 
 TEST(LoaderOptionsOfTest, EachOptionReachesTheLoader) {

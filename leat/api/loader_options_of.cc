@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "leat/base/errors.h"
+#include "leat/engine/stores.h"
 #include "leat/pipeline/program/program.h"
 
 namespace leat {
@@ -20,6 +22,13 @@ CacheOptions cache_options_of(const ReaderCache& cache) {
 }  // namespace
 
 Result<LoaderOptions> loader_options_of(const ReaderOptions& options) {
+  // Is false of what is no number.
+  const double patience = options.storage.patience_seconds;
+  if (!(patience >= 0 && patience <= kMostPatienceSeconds)) {
+    return invalid(
+        "patience_seconds is {}; it is a number from 0 to {}, which is a week",
+        patience, kMostPatienceSeconds);
+  }
   LoaderOptions made;
   made.batch_size = options.batch_size;
   made.global_batch_size = options.global_batch_size;

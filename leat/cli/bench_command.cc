@@ -156,6 +156,7 @@ Result<void> run_bench(const BenchFlags& flags, CommandContext& context) {
   LEAT_TRY(LoaderSource source,
            open_for_loader(flags.url, flags.store.store_options(), catalogue,
                            options, context.env, context.stop));
+  LEAT_TRY_VOID(check_objects_are_samples(source, flags.url));
   LEAT_TRY(const std::unique_ptr<Loader> loader,
            Loader::open(std::move(source), options, context.env));
   nlohmann::ordered_json report = {{"url", loader->dataset().url},

@@ -120,7 +120,7 @@ Result<void> list_anything(const OpenedStore& store, const LsFlags& flags,
   const std::string folder = key_in_store(store.prefix, "");
   Result<std::uint64_t> found = list_plainly(store, folder, is_json, context);
   if (found && *found != 0) {
-    if (why) {
+    if (why && context.out) {
       context.err << "leat: this is no dataset, so everything is listed ("
                   << lines_for_terminal(why->message()) << ")\n";
     }

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <variant>
 
+#include "leat/base/errors.h"
 #include "leat/engine/sources.h"
 #include "leat/index/build_turn.h"
 #include "leat/index/catalogue_lock.h"
@@ -289,6 +293,56 @@ Hash128 listing_digest(const Catalogue& catalogue) {
     add_object(hasher, object.key, object.size_bytes);
   }
   return hasher.digest();
+}
+
+namespace {
+
+enum class RowsFile : std::uint8_t { kNone, kParquet, kIndex, kMds, kLitData };
+
+RowsFile rows_file_of(std::string_view key) {
+  const std::string_view name = key.substr(key.rfind('/') + 1);
+  std::string end(
+      name.substr(name.size() - std::min<std::size_t>(name.size(), 8)));
+  for (char& c : end) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  if (end == ".parquet") return RowsFile::kParquet;
+  if (name == "index.json") return RowsFile::kIndex;
+  for (const char* mds : {".mds", ".mds.br", ".mds.bz2", ".mds.gz",
+                          ".mds.snappy", ".mds.zst", ".mds.zstd"}) {
+    if (name.ends_with(mds)) return RowsFile::kMds;
+  }
+  const bool is_chunk = name.starts_with("chunk-") && name.ends_with(".bin");
+  return is_chunk ? RowsFile::kLitData : RowsFile::kNone;
+}
+
+}  // namespace
+
+Result<void> check_objects_are_samples(const LoaderSource& source,
+                                       std::string_view url) {
+  const auto* const dataset = std::get_if<Dataset>(&source);
+  if (dataset == nullptr) return {};
+  const Catalogue& catalogue = *dataset->catalogue;
+  if (catalogue.layout() == Layout::kShards) return {};
+  std::map<RowsFile, std::uint64_t> met;
+  for (std::uint64_t n = 0; n < catalogue.samples(); ++n) {
+    const RowsFile kind = rows_file_of(catalogue.key(SampleId(n)));
+    if (kind == RowsFile::kNone) return {};
+    ++met[kind];
+  }
+  std::string_view files;
+  if (met[RowsFile::kParquet] == catalogue.samples()) {
+    files = "Parquet files";
+  } else if (met[RowsFile::kParquet] == 0 && met[RowsFile::kIndex] != 0) {
+    if (met[RowsFile::kMds] != 0) files = "shards of MDS";
+    if (met[RowsFile::kLitData] != 0) files = "chunks of LitData";
+  }
+  if (files.empty()) return {};
+  return invalid(
+      "{} has {}, whose samples are their rows: Python's leat.Loader reads "
+      "them; a program in C++ and `leat bench` would take each file for a "
+      "sample",
+      url, files);
 }
 
 }  // namespace leat

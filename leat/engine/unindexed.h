@@ -57,4 +57,11 @@ Result<LoaderSource> open_for_loader(std::string_view url,
 Hash128 listing_digest(const SortedObjects& objects);
 Hash128 listing_digest(const Catalogue& catalogue);
 
+/// For programs that read objects alone, as C++ does: Python finds the rows of
+/// Parquet files and of shards with an index.json, and these are not samples.
+///
+/// Errors: kInvalidArgument: all objects are such files
+Result<void> check_objects_are_samples(const LoaderSource& source,
+                                       std::string_view url);
+
 }  // namespace leat

@@ -118,9 +118,9 @@ bool BatchSlots::finds_room_for_values(SampleWork& sample) {
     if (found == ValueRoom::Found::kTooMuch) {
       sample.fail(
           exhausted("the values of a batch of {} samples need {} or more, but "
-                    "memory= allows {}; raise memory=, or lower the batch size",
+                    "{}, or lower the batch size",
                     size(), format_bytes(room_.needed_bytes()),
-                    format_bytes(context_.budget.capacity_bytes())));
+                    context_.budget.allows_in_words(room_.needed_bytes())));
     }
     has_room = has_room && found == ValueRoom::Found::kYes;
   }

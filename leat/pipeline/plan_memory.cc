@@ -12,9 +12,10 @@ Result<Reservation> PlanMemory::reserve(std::uint64_t bytes,
   if (held_bytes_ + bytes > budget_.capacity_bytes()) {
     return exhausted(
         "{} need {} on top of {} already held for it: {} bytes at once, but "
-        "memory= allows {}; raise memory=, or lower the batch size{}",
+        "{}, or lower the batch size{}",
         what, format_bytes(bytes), format_bytes(held_bytes_),
-        held_bytes_ + bytes, format_bytes(budget_.capacity_bytes()), remedy);
+        held_bytes_ + bytes, budget_.allows_in_words(held_bytes_ + bytes),
+        remedy);
   }
   return budget_.reserve(bytes, stop);
 }

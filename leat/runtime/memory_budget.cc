@@ -1,5 +1,7 @@
 #include "leat/runtime/memory_budget.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "leat/base/check.h"
@@ -23,20 +25,31 @@ void Reservation::release() {
   bytes_ = 0;
 }
 
-MemoryBudget::MemoryBudget(std::uint64_t capacity_bytes, Metrics* metrics)
-    : capacity_bytes_(capacity_bytes), metrics_(metrics) {}
+MemoryBudget::MemoryBudget(std::uint64_t capacity_bytes, Metrics* metrics,
+                           std::uint32_t ranks)
+    : capacity_bytes_(capacity_bytes), metrics_(metrics), ranks_(ranks) {}
 
 MemoryBudget::~MemoryBudget() {
   const MutexLock lock(mutex_);
   LEAT_CHECK(used_bytes_ == 0);
 }
 
+std::string MemoryBudget::allows_in_words(std::uint64_t bytes) const {
+  if (ranks_ == 1) {
+    return fmt::format("memory= allows {}; raise memory=",
+                       format_bytes(capacity_bytes_));
+  }
+  return fmt::format(
+      "this rank's share of memory= is {} (1 of {} ranks on this node); raise "
+      "memory= to more than {}",
+      format_bytes(capacity_bytes_), ranks_, format_bytes(bytes * ranks_));
+}
+
 Result<Reservation> MemoryBudget::reserve(std::uint64_t bytes,
                                           const std::stop_token& stop) {
   if (bytes > capacity_bytes_) {
-    return exhausted(
-        "{} ({} bytes) are needed at once but memory= allows {}; raise memory=",
-        format_bytes(bytes), bytes, format_bytes(capacity_bytes_));
+    return exhausted("{} ({} bytes) are needed at once but {}",
+                     format_bytes(bytes), bytes, allows_in_words(bytes));
   }
   MutexLock lock(mutex_);
   const std::uint64_t ticket = next_ticket_++;

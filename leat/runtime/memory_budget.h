@@ -5,6 +5,7 @@
 #include <list>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <utility>
 
 #include "leat/base/mutex.h"
@@ -51,9 +52,10 @@ class [[nodiscard]] Reservation {
 ///           and aborts.
 class MemoryBudget {
  public:
-  /// `metrics` may be null, or else outlives the budget.
+  /// `metrics` may be null, or else outlives the budget. `ranks` on this node
+  /// have as much each, of a figure that the user gives for all.
   explicit MemoryBudget(std::uint64_t capacity_bytes,
-                        Metrics* metrics = nullptr);
+                        Metrics* metrics = nullptr, std::uint32_t ranks = 1);
   ~MemoryBudget();
   MemoryBudget(const MemoryBudget&) = delete;
   MemoryBudget& operator=(const MemoryBudget&) = delete;
@@ -68,6 +70,9 @@ class MemoryBudget {
   /// Never waits: nullopt if it would have to.
   std::optional<Reservation> try_reserve(std::uint64_t bytes);
 
+  /// For messages: "memory= allows 10 KiB; raise memory=", or the same of a
+  /// rank's share, and the figure that `bytes` take.
+  std::string allows_in_words(std::uint64_t bytes) const;
   std::uint64_t capacity_bytes() const { return capacity_bytes_; }
   std::uint64_t used_bytes() const;
   /// The number of reserve() calls that are waiting.
@@ -80,6 +85,7 @@ class MemoryBudget {
 
   const std::uint64_t capacity_bytes_;
   Metrics* const metrics_;
+  const std::uint32_t ranks_;
 
   mutable Mutex mutex_;
   CondVar changed_;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <latch>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -34,6 +35,19 @@ TEST(MemoryBudgetTest, NamesTheBytesThatCanNeverFit) {
   ASSERT_FALSE(held);
   EXPECT_EQ(held.error().code(), ErrorCode::kResourceExhausted);
   EXPECT_NE(held.error().message().find("101 bytes"), std::string::npos);
+}
+
+TEST(MemoryBudgetTest, AShareIsSaidToBeOneWithTheFigureOfTheNode) {
+  MemoryBudget budget(2048, nullptr, 8);
+
+  const Result<Reservation> held = budget.reserve(4096, {});
+
+  ASSERT_FALSE(held);
+  EXPECT_NE(held.error().message().find(
+                "this rank's share of memory= is 2 KiB (1 of 8 ranks on this "
+                "node); raise memory= to more than 32 KiB"),
+            std::string::npos)
+      << held.error().message();
 }
 
 // Waits until `n` reserve() calls are in line.

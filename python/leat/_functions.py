@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import inspect
 import random
 import sys
@@ -160,6 +161,43 @@ def add_note(raised: BaseException, message: str) -> None:
         place = Error(message)
         place.__cause__ = raised.__cause__
         raised.__cause__ = place
+
+
+def to_raise_and_to_keep(kept: BaseException) -> tuple[BaseException, BaseException]:
+    """An exception that is raised now, with the traceback of the user's own code, and one for the next time."""
+    made = _copied(kept)
+    if made is None:  # It is raised itself, once.
+        return kept, copy_of(kept)
+    return made.with_traceback(kept.__traceback__), kept
+
+
+def copy_of(raised: BaseException) -> BaseException:
+    """A copy that knows nothing of the frames that it was raised through; a `leat.Error` of the same text in the place
+    of one that cannot be copied."""
+    return _copied(raised) or Error(f"{type(raised).__qualname__}: {raised}")
+
+
+def _copied(raised: BaseException) -> BaseException | None:
+    for make in (copy.copy, _without_init):
+        try:
+            made = make(raised)
+            is_same = type(made) is type(raised) and made.args == raised.args and str(made) == str(raised)
+        except Exception:  # Some kinds take other arguments than they keep.
+            continue
+        if not is_same or made is raised:
+            continue
+        if notes := getattr(raised, "__notes__", None):
+            made.__notes__ = list(notes)  # type: ignore[attr-defined]
+        made.__cause__, made.__context__ = raised.__cause__, raised.__context__
+        made.__suppress_context__ = raised.__suppress_context__
+        return made
+    return None
+
+
+def _without_init(raised: BaseException) -> BaseException:
+    made = type(raised).__new__(type(raised), *raised.args)
+    made.__dict__.update(raised.__dict__)
+    return made
 
 
 def split_samples(batch: Any) -> list[Any]:

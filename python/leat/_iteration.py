@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from leat import _functions
 from leat._batches._delivery import Delivery
 from leat._job._among_ranks import AmongRanks
 from leat._job._place import Place
 from leat._job._siblings import Maker, OwnMaker, Siblings
+from leat._native import BatchPlace
 from leat._opened import Opened
 from leat._say import Introduction, LeftBehind, classes_met
 
@@ -40,20 +42,34 @@ class Batches:
         self._delivery.begin(self._opened.dtypes, self._opened.native.look if is_own else None)
         return iteration
 
-    def next(self, iteration: int) -> tuple[bool, Batch | None]:
-        """The next batch; (False, None) at the end. A process that needs none gets None each step."""
+    def next(self, iteration: int, place: BatchPlace) -> tuple[bool, Batch | None]:
+        """The next batch; (False, None) at the end. A process that needs none gets None each step.
+
+        If this raises, or the batch does not reach the program, `put_back` it.
+
+        Args:
+            place: becomes that of the batch as soon as it is taken.
+        """
         if self._skips:
-            return self._opened.native.skip(iteration), None
-        at = self._position()
-        try:
-            fields = self._maker.next(iteration)
-        except BaseException:
-            self.leave()
-            raise
+            return self._opened.native.skip(iteration, place), None
+        fields = self._maker.next(iteration, place)
         if fields is None:
             self.leave()
             return False, None
-        return True, self._made_of(fields, at)
+        return True, self._made_of(fields, place)
+
+    def put_back(self, place: BatchPlace, error: BaseException) -> None:
+        """The state leads to the batch of this place, and what comes raises the error until another pass begins.
+
+        Does no more than `leave` if none was taken.
+        """
+        self.leave()
+        is_kept = isinstance(error, Exception)  # All others stop the program, once.
+        told = "could not be made" if is_kept else f"was interrupted ({type(error).__name__})"
+        why = f"the batch at position {place.at} of epoch {place.epoch} {told}"
+        self._opened.native.put_back(
+            place, f"{why}: load_state_dict(state_dict()) goes on with it", _functions.copy_of(error) if is_kept else None
+        )
 
     def leave(self) -> None:
         """The pass is over: nobody looks at a next batch until another one begins."""
@@ -63,9 +79,9 @@ class Batches:
         """A copy of the next batch; None at the end."""
         if self._skips:
             return None
-        at = self._position()
-        fields = self._maker.peek()
-        return None if fields is None else self._made_of(fields, at, is_next=False)
+        place = BatchPlace()
+        fields = self._maker.peek(place)
+        return None if fields is None else self._made_of(fields, place, is_next=False)
 
     def take_waits(self) -> list[tuple[float, str]]:
         """The waits of the steps since the last call, and their causes."""
@@ -75,18 +91,14 @@ class Batches:
         self._maker.close()
         self._delivery.close()
 
-    def _made_of(self, fields: list[tuple[str, Any]], at: tuple[int, ...], *, is_next: bool = True) -> Batch:
+    def _made_of(self, fields: list[tuple[str, Any]], place: BatchPlace, *, is_next: bool = True) -> Batch:
         if self._left_behind is not None:
             self._left_behind.meet(fields)
             self._left_behind = None
-        return self._delivery.batch_of(fields, self._opened.dtypes, at, is_next=is_next)
-
-    def _position(self) -> tuple[int, ...]:
-        """The place of the next batch, for functions of batches that draw."""
-        if not self._delivery.draws:
-            return ()
-        state = self._opened.state()
-        return (state["seed"], state["epoch"], state["position"], self._opened.native.rank)
+        numbers: tuple[int, ...] = ()
+        if self._delivery.draws:
+            numbers = (self._opened.options["seed"], place.epoch, place.at, self._opened.native.rank)
+        return self._delivery.batch_of(fields, self._opened.dtypes, numbers, is_next=is_next)
 
 
 class Iterator:
@@ -116,16 +128,21 @@ class Iterator:
             raise StopIteration
         if self._has_begun:
             self._among.step_ended()
-        has_one, batch = self._batches.next(self._iteration)
-        if not has_one:
-            self._is_done = True
-            self._among.epoch_ended()
-            if self._introduction is not None:
-                self._introduction.say(self._loader)
-            raise StopIteration
-        self._has_begun = True
-        self._among.step_begins()
-        return batch
+        place = BatchPlace()
+        try:
+            has_one, batch = self._batches.next(self._iteration, place)
+            if has_one:
+                self._has_begun = True
+                self._among.step_begins()
+                return batch
+        except BaseException as error:  # A handler of a signal may raise anywhere.
+            self._batches.put_back(place, error)
+            raise
+        self._is_done = True
+        self._among.epoch_ended()
+        if self._introduction is not None:
+            self._introduction.say(self._loader)
+        raise StopIteration
 
 
 def introduction_of(opened: Opened, place: Place, delivery: Delivery, *, drawn_by: str, is_end_said: bool) -> Introduction | None:

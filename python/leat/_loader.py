@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import threading
 import weakref
@@ -45,7 +46,9 @@ def _end(native: Any, workers: FunctionWorkers, among: AmongRanks | None, batche
         among.close()
     if batches:
         batches.close()
-    native.close()
+    if not native.is_in_own_function():  # There close() raises.
+        workers.stop()
+    native.close(workers.names)
     workers.close()
 
 
@@ -394,4 +397,5 @@ _alive: weakref.WeakSet[Loader] = weakref.WeakSet()
 def _close_all() -> None:
     # Threads of the engine must not outlive the interpreter.
     for loader in list(_alive):
-        loader.close()
+        with contextlib.suppress(KeyboardInterrupt):  # It leaves one whose function does not return.
+            loader.close()

@@ -60,8 +60,10 @@ def _begin() -> None:
 @atexit.register
 def _end() -> None:
     # Later messages go to stderr.
-    _native.deliver_log()
-    _native.route_log(False)
+    try:
+        _native.deliver_log()
+    finally:
+        _native.route_log(False)
 
 
 _begin()

@@ -6,13 +6,15 @@ sends a short message, and waits for the answer without the interpreter's lock. 
 calls the function with copies of its own, and puts the result into the same memory. So one
 of the two writes there at a time.
 
-A worker ends when its connection closes, and at once when this process ends, however it
-does.
+A worker ends when it is told to, or its connection closes, and at once when this process ends,
+however it does. A forked child of this process has copies of all pipes, so none of this waits
+for a pipe that only the last copy closes.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import mmap
 import os
 import pathlib
@@ -21,6 +23,7 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -33,6 +36,7 @@ from leat.errors import Error
 _ALIGNMENT = 64
 _GROWTH = 1 << 20
 _SECONDS_TO_END = 5.0
+_SECONDS_TO_RETURN = 1.0
 
 
 class Shipped:
@@ -68,6 +72,7 @@ class Processes:
         self._changed = threading.Condition()
         # Guarded by _changed.
         self._idle: list[_Worker] = []
+        self._busy: list[_Worker] = []
         self._count = 0  # The idle ones, those that are busy, and those that start.
         self._is_closed = False
 
@@ -75,7 +80,7 @@ class Processes:
         """The result of the function, or its exception.
 
         Raises:
-            leat.Error: the worker died.
+            leat.Error: the worker died, or `stop` was called.
         """
         worker = self._take(shipped)
         try:
@@ -109,8 +114,22 @@ class Processes:
             for worker in workers:
                 self._give_back(worker)
 
+    def stop(self) -> None:
+        """Lets no call begin, and ends the calls that do not return in a second.
+
+        To be called before the threads that call are waited for.
+        """
+        if os.getpid() != self._pid:
+            return
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._busy, _SECONDS_TO_RETURN)
+            for worker in self._busy:
+                worker.kill()
+
     def close(self) -> None:
-        """Ends the workers, each after its present call."""
+        """Ends the workers."""
         if os.getpid() != self._pid:
             return
         with self._changed:
@@ -119,16 +138,24 @@ class Processes:
             self._count -= len(workers)
         for worker in workers:
             worker.close()
+        deadline = time.monotonic() + _SECONDS_TO_END
         for worker in workers:
-            worker.end()
+            worker.end(deadline)
 
     def _take(self, shipped: Shipped) -> _Worker:
         with self._changed:
-            self._changed.wait_for(lambda: self._idle or self._count < self._limit)
+            self._changed.wait_for(lambda: self._idle or self._count < self._limit or self._is_closed)
+            if self._is_closed:
+                raise Error(f"{shipped.name}: the loader is closed, and its worker processes with it")
             if self._idle:
-                return self._idle.pop()
+                self._busy.append(self._idle.pop())
+                return self._busy[-1]
             self._count += 1
         worker = self._started(shipped)
+        with self._changed:
+            self._busy.append(worker)
+            if self._is_closed:  # `stop` has not seen it.
+                worker.kill()
         try:
             worker.begin()
         except _DiedError as died:
@@ -153,6 +180,9 @@ class Processes:
 
     def _give_back(self, worker: _Worker) -> None:
         with self._changed:
+            if worker in self._busy:  # Those of `start` are not.
+                self._busy.remove(worker)
+                self._changed.notify_all()
             if not self._is_closed and worker.is_usable:
                 self._idle.append(worker)
                 self._changed.notify()
@@ -240,12 +270,19 @@ class _Worker:
     def close(self) -> None:
         """Tells it to end; returns at once."""
         self.is_usable = False
-        self._connection.close()
+        if not self._connection.closed:
+            with contextlib.suppress(OSError):  # It has ended since.
+                self._connection.send_bytes(_END)
+            self._connection.close()
 
-    def end(self) -> None:
-        """Ends it, and waits for that."""
+    def kill(self) -> None:
+        """Ends it during a call, which then raises `_DiedError`. Threads: any."""
+        self._process.kill()
+
+    def end(self, deadline: float | None = None) -> None:
+        """Ends it, and waits for that until then, or a while."""
         self.close()
-        self._process.join(_SECONDS_TO_END)
+        self._process.join(_SECONDS_TO_END if deadline is None else max(0.0, deadline - time.monotonic()))
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
@@ -280,6 +317,8 @@ class _Worker:
         raise _DiedError(self._process.pid, self._process.exitcode, self._has_begun)
 
 
+_END = b""
+"""The message after which a worker ends."""
 _starting = threading.Lock()
 """Held while a process starts."""
 
@@ -409,6 +448,8 @@ def _serve(connection: Any, region: Region) -> None:
         connection.send_bytes(b"")
         while True:
             message = connection.recv_bytes()
+            if message == _END:
+                return
             connection.send_bytes(_answer(pickle.loads(message), calls, region))
     except (EOFError, OSError):
         return
@@ -444,9 +485,18 @@ def _end_with_parent() -> None:
     parent = parent_process()
 
     def watch() -> None:
-        if parent is not None:
-            wait([parent.sentinel])
+        if parent is None:
+            return
+        ends = [parent.sentinel]
+        try:
+            # The sentinel is a pipe, which a forked child of the parent keeps open.
+            ends.append(os.pidfd_open(parent.pid))  # type: ignore[attr-defined,unused-ignore]
+        except ProcessLookupError:
             os._exit(1)
+        except (AttributeError, OSError):  # Not of this Python or kernel.
+            pass
+        wait(ends)
+        os._exit(1)
 
     threading.Thread(target=watch, name="leat-parent", daemon=True).start()
 

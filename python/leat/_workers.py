@@ -141,8 +141,8 @@ class FunctionWorkers:
     """The functions of a loader's ops, as the engine calls them.
 
     Threads:  any.
-    Lifetime: close() it after the engine, whose threads may be in a call. In a forked child
-              that does nothing.
+    Lifetime: stop() it before the engine is closed, whose threads may be in a call, and
+              close() it afterwards. In a forked child both do nothing.
 
     Args:
         threads: the loader's, of all ranks of this node; 0 for as many as there are cores.
@@ -152,6 +152,7 @@ class FunctionWorkers:
         self._pid = os.getpid()
         self._processes = Processes(_most_workers(threads))
         self._auto = Auto(self._processes)
+        self.names = ", ".join(repr(op) for op in ops if isinstance(op, Python) and op.per == "sample")
         self.functions = [
             self._function(op, place)
             for place, op in enumerate(ops)
@@ -159,10 +160,16 @@ class FunctionWorkers:
         ]
         """One for each op that calls a function for each sample, in their order."""
 
-    def close(self) -> None:
+    def stop(self) -> None:
+        """Ends calls in processes that do not return, and lets none begin there."""
         if os.getpid() != self._pid:  # A fork may hold locks that nobody releases.
             return
         self._auto.close()
+        self._processes.stop()
+
+    def close(self) -> None:
+        if os.getpid() != self._pid:
+            return
         self._processes.close()
 
     def _function(self, op: Python, place: int) -> Callable[..., Any]:

@@ -189,9 +189,15 @@ std::vector<OpSpec> ops_with_functions(const std::string& ops_json,
 
 void raise_own_exception(const Error& error) {
   if (error.cause() == nullptr) return;
-  const auto& value = *static_cast<const py::object*>(error.cause().get());
-  py::module_::import("leat._functions")
-      .attr("add_note")(value, str_of_message(error.message()));
+  const py::module_ functions = py::module_::import("leat._functions");
+  // held() made it. All copies of the error have this one, and the GIL guards
+  // it.
+  auto& kept = *static_cast<py::object*>(
+      const_cast<void*>(error.cause().get()));  // NOLINT: see above.
+  const py::tuple both = functions.attr("to_raise_and_to_keep")(kept);
+  const py::object value = both[0];
+  kept = both[1];
+  functions.attr("add_note")(value, str_of_message(error.message()));
   // Takes a reference to each of the three.
   PyErr_Restore(py::type::of(value).release().ptr(), value.inc_ref().ptr(),
                 PyException_GetTraceback(value.ptr()));

@@ -18,8 +18,10 @@ std::shared_ptr<pybind11::object> held(pybind11::object object);
 std::vector<OpSpec> ops_with_functions(const std::string& ops_json,
                                        const pybind11::list& functions);
 
-/// Raises the exception that a function raised, with `message` added to it;
-/// does nothing if the error has another cause. The GIL is held.
+/// Raises a copy of the exception that a function raised, with `message` added
+/// to it; does nothing if the error has another cause. The one that is kept
+/// never has the frames that it is raised through: they may hold the loader,
+/// which holds the error, where no collector sees it. The GIL is held.
 void raise_own_exception(const Error& error);
 
 }  // namespace leat

@@ -17,6 +17,13 @@
 
 namespace leat {
 
+/// Runs the handlers of signals that have come, and throws what they raise.
+/// Comes before deliver_log(), whose Python code would run them, too. REQUIRES:
+/// the GIL is held.
+inline void hear_signals() {
+  if (PyErr_CheckSignals() != 0) throw pybind11::error_already_set();
+}
+
 /// Runs `work(stop)` on a thread of its own while this one listens for signals,
 /// and gives back its value. REQUIRES: the GIL is held; it is let go meanwhile.
 template <class Work>
@@ -42,13 +49,15 @@ auto run_interruptibly(const Work& work) {
       std::this_thread::sleep_for(slice);
       if (is_done) break;
       const pybind11::gil_scoped_acquire locked;
-      deliver_log();
-      if (PyErr_CheckSignals() == 0) continue;
-      stop.request_stop();
-      break;
+      try {
+        hear_signals();
+        deliver_log();
+      } catch (const pybind11::error_already_set&) {
+        stop.request_stop();  // The worker is joined.
+        throw;
+      }
     }
   }
-  if (PyErr_Occurred() != nullptr) throw pybind11::error_already_set();
   deliver_log();
   if (thrown) std::rethrow_exception(thrown);
   return value_or_raise(*std::move(result));

@@ -4,10 +4,16 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -17,8 +23,12 @@
 #include "errors.h"
 #include "functions.h"
 #include "interruptible.h"
+#include "leat/base/clock.h"
 #include "leat/base/units.h"
+#include "leat/engine/loader/undelivered.h"
 #include "leat/plan/cache_policy_kind.h"
+#include "leat/runtime/log.h"
+#include "leat/runtime/start_thread.h"
 #include "scan_board.h"
 
 namespace py = pybind11;
@@ -28,20 +38,25 @@ namespace {
 
 constexpr std::chrono::milliseconds kSlice(50);
 
-/// Calls `wait` in slices until it brings something, so that Ctrl-C is heard: a
-/// signal handler only runs with the GIL.
-template <class Wait>
-std::optional<py::list> wait_for(const Wait& wait) {
+/// Calls `take` until it brings something, and `wait` before it does so again.
+/// That takes nothing: signals are heard after it, and a handler may raise. So
+/// does delivering the log, after `place` tells what was taken.
+template <class Take, class Wait>
+std::optional<py::list> wait_for(const Take& take, const Wait& wait,
+                                 BatchPlace& place) {
   while (true) {
+    hear_signals();
+    deliver_log();
     std::optional<Result<Loader::Next>> next;
     {
       const py::gil_scoped_release unlocked;
-      next.emplace(wait(kSlice));
+      next.emplace(take());
+      if (*next && (*next)->is_not_yet()) wait();
     }
-    deliver_log();
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     Loader::Next brought = value_or_raise(*std::move(next));
     if (brought.is_not_yet()) continue;
+    place = brought.place();
+    deliver_log();
     if (brought.is_end()) return std::nullopt;
     return as_python(std::move(brought.batch()));
   }
@@ -68,6 +83,25 @@ auto in_own_process(R (Loader::*call)(A...) const) {
     const py::gil_scoped_release unlocked;
     return (loader.*call)(given...);
   };
+}
+
+std::optional<py::list> next_batch(Loader& loader, std::uint64_t iteration,
+                                   BatchPlace& place) {
+  return wait_for(
+      [&] { return loader.next_within({iteration}, Nanoseconds(0)); },
+      // An error comes with the next take.
+      [&] { (void)wait_for_next(loader, {iteration}, kSlice); }, place);
+}
+
+/// The exception is raised by next() and peek(); None: one that has this text.
+void put_back_batch(Loader& loader, const BatchPlace& place,
+                    const std::string& why, const py::object& exception) {
+  Error error(ErrorCode::kInvalidArgument, why);
+  if (!exception.is_none()) {
+    error = std::move(error).because_of(held(exception));
+  }
+  const py::gil_scoped_release unlocked;
+  put_back(loader, place, std::move(error));
 }
 
 /// Raises where the call would wait for the function that makes it.
@@ -324,10 +358,81 @@ LoaderOptions options_of(const py::dict& given) {
   return options;
 }
 
+/// Loaders whose close() a signal has ended, and whether they have ended since:
+/// a thread that nobody waits for sees to that. The GIL guards it.
+using HasEnded = std::shared_ptr<std::atomic<bool>>;
+std::map<const Loader*, HasEnded>& left_to_end() {
+  static auto* const loaders = new std::map<const Loader*, HasEnded>;
+  return *loaders;
+}
+
+/// False: it is among those, and has yet to end.
+bool may_end(const Loader* loader) {
+  const auto left = left_to_end().find(loader);
+  if (left == left_to_end().end()) return true;
+  if (!*left->second) return false;
+  left_to_end().erase(left);
+  return true;
+}
+
+/// Listens for signals meanwhile. `functions` are those of the user's that its
+/// threads may be in.
+void wait_for_end(const std::atomic<bool>& has_ended,
+                  const std::string& functions) {
+  constexpr std::chrono::milliseconds kLongestSlice(5);
+  constexpr std::chrono::seconds kUsual(5);
+  const TimePoint begin = SteadyClock().now();
+  bool has_said = functions.empty();
+  for (std::chrono::microseconds slice(20);;
+       slice = std::min<std::chrono::microseconds>(2 * slice, kLongestSlice)) {
+    {
+      const py::gil_scoped_release unlocked;
+      std::this_thread::sleep_for(slice);
+    }
+    if (has_ended) return;
+    hear_signals();
+    if (!has_said && SteadyClock().now() - begin > kUsual) {
+      has_said = true;
+      log_warning(
+          std::string("close() waits for a function of yours that has not "
+                      "returned: ") +
+          functions + "; Ctrl-C leaves it behind, in its thread");
+    }
+    deliver_log();
+  }
+}
+
+/// A function of the user's may never return, and the loader's threads with it:
+/// a handler of a signal that raises ends the wait.
+void close_loader(Loader& loader, const std::string& functions) {
+  check_is_outside(loader, "close()");
+  if (!may_end(&loader)) return;
+  const auto has_ended = std::make_shared<std::atomic<bool>>(false);
+  std::jthread closing;
+  try {
+    closing = start_thread([&loader, has_ended] {
+      loader.close();
+      *has_ended = true;
+    });
+  } catch (const std::system_error&) {  // There are no more threads.
+    const py::gil_scoped_release unlocked;
+    loader.close();
+    return;
+  }
+  try {
+    wait_for_end(*has_ended, functions);
+  } catch (const py::error_already_set&) {
+    left_to_end()[&loader] = has_ended;
+    closing.detach();
+    throw;
+  }
+}
+
 /// Python's loader. It dies with the GIL held, which the threads that its end
 /// waits for may need.
 struct EndWithoutGil {
   void operator()(Loader* loader) const {
+    if (!may_end(loader)) return;  // It lives as long as the process.
     const py::gil_scoped_release unlocked;
     delete loader;
   }
@@ -336,8 +441,10 @@ using HeldLoader = std::unique_ptr<Loader, EndWithoutGil>;
 
 /// Messages of opening are delivered before the loader is there.
 HeldLoader opened(Result<std::unique_ptr<Loader>> loader) {
+  HeldLoader its(loader ? loader->release() : nullptr);  // If that throws.
   deliver_log();
-  return HeldLoader(value_or_raise(std::move(loader)).release());
+  ok_or_raise(loader ? Result<void>() : Result<void>(loader.error()));
+  return its;
 }
 
 /// Shards that nobody has indexed may be left to the first epoch.
@@ -486,6 +593,10 @@ std::vector<std::pair<std::string, bool>> cache_policies() {
 }  // namespace
 
 void bind_loader(py::module_& module) {
+  py::class_<BatchPlace>(module, "BatchPlace")
+      .def(py::init<>())
+      .def_readonly("epoch", &BatchPlace::epoch)
+      .def_readonly("at", &BatchPlace::at);
   py::class_<Loader, HeldLoader>(module, "Loader")
       .def(py::init([](const Dataset& dataset, const py::dict& options) {
              return opened(
@@ -506,11 +617,18 @@ void bind_loader(py::module_& module) {
              return value_or_raise(*std::move(begun)).number;
            })
       .def("next",
-           [](Loader& loader, std::uint64_t iteration) {
+           [](Loader& loader, std::uint64_t iteration, BatchPlace& place) {
              check_is_outside(loader, "next()");
-             return wait_for([&](Nanoseconds slice) {
-               return loader.next_within({iteration}, slice);
-             });
+             return next_batch(loader, iteration, place);
+           })
+      .def("put_back", &put_back_batch)
+      .def("next_place",
+           [](const Loader& loader, BatchPlace& place) {
+             ok_or_raise(check_process(loader));
+             place = value_or_raise([&] {
+               const py::gil_scoped_release unlocked;
+               return next_place(loader);
+             }());
            })
       .def("begin_skipping",
            [](Loader& loader) {
@@ -523,21 +641,23 @@ void bind_loader(py::module_& module) {
              return value_or_raise(*std::move(begun)).number;
            })
       .def("skip",
-           [](Loader& loader, std::uint64_t iteration) {
+           [](Loader& loader, std::uint64_t iteration, BatchPlace& place) {
              check_is_outside(loader, "next()");
-             std::optional<Result<bool>> skipped;
+             std::optional<Result<std::optional<BatchPlace>>> skipped;
              {
                const py::gil_scoped_release unlocked;
                skipped.emplace(loader.skip({iteration}));
              }
-             return value_or_raise(*std::move(skipped));
+             auto its = value_or_raise(*std::move(skipped));
+             if (its) place = *std::move(its);
+             return its.has_value();
            })
       .def("is_current", in_own_process(&is_current))
       .def("peek",
-           [](Loader& loader) {
+           [](Loader& loader, BatchPlace& place) {
              check_is_outside(loader, "peek()");
-             return wait_for(
-                 [&](Nanoseconds slice) { return loader.peek_within(slice); });
+             return wait_for([&] { return loader.peek_within(kSlice); }, [] {},
+                             place);
            })
       .def("look", &look_at, py::arg("seconds"))
       .def("set_epoch",
@@ -595,11 +715,7 @@ void bind_loader(py::module_& module) {
              loader.set_pace_elsewhere({offered, reached, ceiling});
            })
       .def("is_in_own_function", &Loader::is_in_own_function)
-      .def("close", [](Loader& loader) {
-        check_is_outside(loader, "close()");
-        const py::gil_scoped_release unlocked;
-        loader.close();
-      });
+      .def("close", &close_loader, py::arg("functions") = "");
   module.def("cache_policies", &cache_policies);
   module.def("weighted_samples", &weighted_samples, py::arg("weights"),
              py::arg("seed"), py::arg("epoch"), py::arg("size"));

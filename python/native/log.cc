@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <deque>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -53,6 +54,16 @@ std::deque<Line> take() {
   return std::exchange(all.lines, {});
 }
 
+/// The next delivery begins with these.
+void give_back(std::deque<Line> lines) {
+  if (lines.empty()) return;
+  Waiting& all = waiting();
+  const MutexLock lock(all.mutex);
+  all.lines.insert(all.lines.begin(), std::make_move_iterator(lines.begin()),
+                   std::make_move_iterator(lines.end()));
+  all.is_any = true;
+}
+
 /// As `logging` numbers them.
 int number_of(LogLevel level) {
   switch (level) {
@@ -74,7 +85,10 @@ void stop_routing() { set_log_sink(nullptr); }
 }  // namespace
 
 void deliver_log() {
-  for (const Line& line : take()) {
+  std::deque<Line> lines = take();
+  while (!lines.empty()) {
+    const Line line = std::move(lines.front());
+    lines.pop_front();
     try {
       // Bytes of keys need not be UTF-8.
       const auto text = py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(
@@ -84,6 +98,10 @@ void deliver_log() {
           .attr("logger")
           .attr("log")(number_of(line.level), "%s", text);
     } catch (py::error_already_set& error) {
+      if (!error.matches(PyExc_Exception)) {  // Such as Ctrl-C.
+        give_back(std::move(lines));
+        throw;
+      }
       error.discard_as_unraisable("leat._log");
     }
   }

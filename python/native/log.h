@@ -5,7 +5,9 @@ namespace leat {
 
 /// Hands what was logged since the last call to Python's `logging`, through
 /// leat._log. The engine's own threads never take the GIL for it: lines wait
-/// until a thread of Python's is in leat. REQUIRES: the GIL is held.
+/// until a thread of Python's is in leat. Throws what ends a program, such as
+/// KeyboardInterrupt, and keeps the other lines then. REQUIRES: the GIL is
+/// held.
 void deliver_log();
 
 }  // namespace leat

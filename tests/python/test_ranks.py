@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import leat
-from small_datasets import make_blobs
+from small_datasets import make_blobs, run_python
 
 PROGRAM = """
 import contextlib, os, sys, time, leat
@@ -149,3 +149,22 @@ def test_a_rank_that_dies_changes_nothing_for_the_others(blobs, serve):
     for _ in alone:
         pass
     assert sum(hashes) % 2**128 == int(alone.stats()[0]["content_hash"], 16)
+
+
+FORKED_RANK = """
+import os, sys
+import torch.distributed as dist
+from leat._job._agreement import job_store
+
+dist.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=0, world_size=1)
+assert job_store(1) is not None
+child = os.fork()
+if child == 0:
+    os._exit(0 if job_store(1) is None else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), job_store(1) is not None)
+"""
+
+
+def test_a_forked_child_of_a_rank_does_not_ask_the_store_of_its_parent(tmp_path):
+    done = run_python(FORKED_RANK, str(tmp_path / "store"), timeout=120)
+    assert done.stdout == "0 True\n", done.stderr

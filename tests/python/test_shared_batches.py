@@ -184,7 +184,7 @@ class SlowHandOver:
     def look(self, seconds):
         return [("x", np.full(4, self._place))]
 
-    def next(self, iteration):
+    def next(self, iteration, place):
         self._place += 1
         time.sleep(0.1)
         return [("x", np.full(4, self._place - 1))]
@@ -199,7 +199,7 @@ def test_batches_are_given_in_their_order():
         taker = _taker.connected(listener.getsockname()[1:].decode())
         giver.begin()
         for _ in range(4):
-            giver.next(0)
+            giver.next(0, None)
         came = []
         while len(came) < 4:
             message, fds, _, _ = socket.recv_fds(taker, 64, 1)

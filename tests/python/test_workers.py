@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import itertools
 import logging
 import os
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import traceback
 
@@ -357,6 +359,87 @@ def test_a_forked_child_leaves_its_parents_workers_alone():
     assert int(processes.call(shipped, b"", (0, 0, 0))) == pid
     processes.close()
     wait_until_gone([pid])
+
+
+@contextlib.contextmanager
+def a_forked_child():
+    """Has copies of all pipes while it lives."""
+    child = os.fork()
+    if child == 0:
+        signal.pause()
+        os._exit(0)
+    try:
+        yield
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def test_workers_end_at_once_though_a_forked_child_has_their_pipes():
+    processes = _processes.Processes(3)
+    shipped = _workers.ship(in_processes(functions.sleeps), 0)
+    with concurrent.futures.ThreadPoolExecutor(3) as threads:
+        pids = list(threads.map(lambda _: int(processes.call(shipped, b"", (0, 0, 0))), range(30)))
+    with a_forked_child():
+        began = time.monotonic()
+        processes.stop()
+        processes.close()
+        assert time.monotonic() - began < 2
+    wait_until_gone(pids)
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="this Python has no os.pidfd_open")
+def test_workers_end_with_a_parent_that_is_killed_while_a_forked_child_lives(blobs, tmp_path):
+    command = script(tmp_path, """
+        import os, threading, time
+
+        def fork():
+            time.sleep(2)
+            child = os.fork()
+            if child == 0:
+                time.sleep(100)
+                os._exit(0)
+            print("forked", child, flush=True)
+
+        if __name__ == "__main__":
+            threading.Thread(target=fork, daemon=True).start()
+            read(sys.argv[1], function=worker_functions.hangs, workers="processes")
+    """)
+    parent = subprocess.Popen([*command, str(blobs)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    told = [parent.stdout.readline().split() for _ in range(3)]
+    (child,) = [int(words[1]) for words in told if words[0] == "forked"]
+    pids = [int(words[0]) for words in told if words[0] != "forked"]
+    try:
+        parent.kill()
+        parent.wait()
+        parent.stdout.close()
+        wait_until_gone(pids)
+        assert is_running(child)
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_a_call_that_does_not_return_does_not_hold_up_the_end(blobs):
+    with leat.Loader(blobs, batch_size=10, train=True, threads=2, ops=[in_processes(functions.hangs)]) as loader:
+        taker = threading.Thread(target=lambda: [_ for _ in raised_of(loader)], daemon=True)
+        taker.start()
+        deadline = time.monotonic() + 30
+        while len(busy := list(loader._workers._processes._busy)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        pids = [worker._process.pid for worker in busy]
+        began = time.monotonic()
+    assert len(pids) == 2 and time.monotonic() - began < 5
+    taker.join(10)
+    assert not taker.is_alive()
+    wait_until_gone(pids)
+
+
+def raised_of(loader):
+    """The error that ends the batches of a loader that is closed meanwhile."""
+    with pytest.raises(leat.Error) as raised:
+        list(loader)
+    return [raised.value]
 
 
 def test_there_are_no_more_workers_than_can_compute_and_callers_wait_for_one():

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "leat/cache/cached_store.h"
 #include "leat/engine/loader/machine.h"
 #include "leat/engine/loader/pace_decisions.h"
+#include "leat/engine/loader/undelivered.h"
 #include "leat/runtime/heap.h"
 
 namespace leat {
@@ -93,37 +95,15 @@ Result<Loader::Next> Loader::next_within(Iteration iteration,
                                          Nanoseconds timeout) {
   Machine& m = *machine_;
   LEAT_TRY(const Machine::Visit visit, m.enter());
-  std::shared_ptr<EpochRun> run;
-  std::shared_ptr<EpochRun> unused;
-  {
-    const MutexLock lock(m.mutex);
-    LEAT_TRY_VOID(m.check_current(iteration));
-    if (m.position.failure) return *m.position.failure;
-    if (m.position.has_ended) return Next::end();
-    if (Result<void> opened = m.runs->open(m.position, unused); !opened) {
-      m.position.failure = opened.error();
-      return *m.position.failure;
-    }
-    run = m.runs->current();
-    m.begin_wait(run.get());
-  }
-  unused.reset();
-  if (run == nullptr) {
-    m.parts->wait_within(timeout);
-    return Next::not_yet();
-  }
-  // The last batch is in the order log before there is another one.
-  if (m.order_log != nullptr && !m.order_log->settle(timeout)) {
-    return Next::not_yet();
-  }
-  (void)run->wait_within(timeout);
+  LEAT_TRY(const bool may_take, wait_for_next(*this, iteration, timeout));
+  if (!may_take) return Next::not_yet();
   const MutexLock lock(m.mutex);
   LEAT_TRY_VOID(m.check_current(iteration));
   // Another thread may have taken the batch that this one waited for.
   if (m.position.failure) return *m.position.failure;
   if (m.position.has_ended) return Next::end();
-  if (m.runs->current() != run) return Next::not_yet();
-  return m.take_from(*run);
+  const std::shared_ptr<EpochRun> run = m.runs->current();
+  return run == nullptr ? Next::not_yet() : m.take_from(*run);
 }
 
 Result<Loader::Next> Loader::Machine::take_from(EpochRun& run) {
@@ -137,6 +117,7 @@ Result<Loader::Next> Loader::Machine::take_from(EpochRun& run) {
     end_epoch();
     return Next::end();
   }
+  BatchPlace place = position.place();
   const std::shared_ptr<BatchWork> work = run.take();
   deliver(*work);
   if (work->error) {
@@ -145,7 +126,7 @@ Result<Loader::Next> Loader::Machine::take_from(EpochRun& run) {
   }
   work->hand_over();
   kept.add(work->batch);
-  return Next(std::move(work->batch));
+  return Next(std::move(work->batch), std::move(place));
 }
 
 Result<Loader::Next> Loader::next(Iteration iteration) {
@@ -190,8 +171,10 @@ Result<Loader::Next> Loader::peek_within(Nanoseconds timeout, Memory memory) {
   }
   const BatchWork& head = run->head();
   if (head.error) return *head.error;
-  if (memory == Memory::kOfTheBatch) return Next(Batch(head.batch));
-  return Next(copy_of(head.batch, *m.opened.slots));
+  return Next(memory == Memory::kOfTheBatch
+                  ? Batch(head.batch)
+                  : copy_of(head.batch, *m.opened.slots),
+              m.position.place());
 }
 
 bool Loader::is_current(Iteration iteration) const {
@@ -423,8 +406,10 @@ void Loader::close() {
   const MutexLock closing(m.closing);
   m.control->end();  // Its threads call this loader.
   Runs::Left old;
+  std::optional<Error> failure;  // It may keep much of a program's.
   {
     const MutexLock lock(m.mutex);
+    failure = std::exchange(m.position.failure, std::nullopt);
     m.runs->count_requests();
     m.is_closed = true;
     old = m.runs->end();

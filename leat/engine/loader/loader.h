@@ -11,6 +11,7 @@
 
 #include "leat/base/mutex.h"
 #include "leat/engine/dataset.h"
+#include "leat/engine/loader/position.h"
 #include "leat/engine/loader_options.h"
 #include "leat/engine/loader_stats.h"
 #include "leat/engine/loader_totals.h"
@@ -68,19 +69,23 @@ class Loader {
    public:
     static Next not_yet() { return Next(State::kNotYet); }
     static Next end() { return Next(State::kEnd); }
-    explicit Next(Batch batch)
-        : state_(State::kBatch), batch_(std::move(batch)) {}
+    Next(Batch batch, BatchPlace place)
+        : state_(State::kBatch),
+          batch_(std::move(batch)),
+          place_(std::move(place)) {}
 
     bool is_not_yet() const { return state_ == State::kNotYet; }
     bool is_end() const { return state_ == State::kEnd; }
     /// REQUIRES: the result is a batch.
     Batch& batch() { return batch_; }
+    const BatchPlace& place() const { return place_; }
 
    private:
     enum class State : std::uint8_t { kNotYet, kEnd, kBatch };
     explicit Next(State state) : state_(state) {}
     State state_;
     Batch batch_;
+    BatchPlace place_;
   };
 
   /// Starts the next epoch if the running one has delivered a batch, otherwise
@@ -106,10 +111,10 @@ class Loader {
   ///           the epoch has yet to be given
   Result<Iteration> begin_skipping();
   /// Moves the position behind the next step, as next() does on other ranks.
-  /// False: the epoch has ended.
+  /// Returns the place of that step's batch; nullopt: the epoch has ended.
   ///
   /// Errors: kInvalidArgument: `iteration` was ended, as for next_within()
-  Result<bool> skip(Iteration iteration);
+  Result<std::optional<BatchPlace>> skip(Iteration iteration);
   /// False once a later iteration, set_epoch() or load_state() has ended it,
   /// and in a closed loader.
   bool is_current(Iteration iteration) const;
@@ -217,6 +222,12 @@ class Loader {
   /// True on a thread that runs a user's function for this loader: whatever
   /// waits for that thread would wait forever there.
   bool is_in_own_function() const;
+
+  // loader/undelivered.h
+  friend Result<bool> wait_for_next(Loader& loader, Iteration iteration,
+                                    Nanoseconds timeout);
+  friend void put_back(Loader& loader, const BatchPlace& place, Error why);
+  friend Result<BatchPlace> next_place(const Loader& loader);
 
  private:
   struct Machine;

@@ -10,6 +10,16 @@
 
 namespace leat {
 
+/// The place of a batch in its epoch: the position before it.
+struct BatchPlace {
+  std::uint64_t iteration = 0;  ///< 0: no batch was taken.
+  std::uint64_t epoch = 0;
+  std::uint64_t at = 0;
+  std::vector<std::uint64_t> left_behind = {};
+  bool has_delivered = false;
+  bool is_resuming = false;
+};
+
 /// The delivered position, and the state of the epoch that it is in.
 ///
 /// Threads: one at a time: the loader's lock.
@@ -42,6 +52,30 @@ struct Position {
     has_ended = false;
     failure.reset();
     ++iteration;
+  }
+
+  BatchPlace place() const {
+    return {.iteration = iteration,
+            .epoch = epoch,
+            .at = at,
+            .left_behind = left_behind,
+            .has_delivered = has_delivered,
+            .is_resuming = is_resuming};
+  }
+
+  /// False, and nothing is done: another iteration has begun, or the position
+  /// is not behind that place.
+  bool go_back_to(const BatchPlace& place) {
+    const bool is_behind =
+        place.epoch < epoch || (place.epoch == epoch && place.at < at);
+    if (place.iteration != iteration || !is_behind) return false;
+    epoch = place.epoch;
+    at = place.at;
+    left_behind = place.left_behind;
+    has_delivered = place.has_delivered;
+    is_resuming = place.is_resuming;
+    has_ended = false;
+    return true;
   }
 
   void deliver(std::uint64_t position_after,

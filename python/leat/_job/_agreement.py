@@ -20,6 +20,19 @@ from leat.errors import InvalidArgument
 
 _log = logging.getLogger("leat")
 
+_is_forked_child = False
+"""A forked child has its parent's connection to the store: what both send gets mixed up."""
+
+
+def _note_fork() -> None:
+    global _is_forked_child
+    distributed = sys.modules.get("torch.distributed")
+    # A process that joins a job after it was forked is a rank as any other.
+    _is_forked_child = distributed is not None and distributed.is_available() and distributed.is_initialized()
+
+
+os.register_at_fork(after_in_child=_note_fork)
+
 # How often this process has made a loader of a URL: data may change in between.
 _made: collections.Counter[str] = collections.Counter()
 
@@ -129,7 +142,9 @@ class JobStore:
 
 
 def job_store(world_size: int) -> Any | None:
-    """The store that all these ranks share; None where there is none."""
+    """The store that all these ranks share; None where there is none, and in a forked child of a rank."""
+    if _is_forked_child:
+        return None
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available():
         return None

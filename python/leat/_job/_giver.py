@@ -15,6 +15,7 @@ from typing import Any
 
 from leat._job import _shared_batch
 from leat._job._shared_batch import Fields
+from leat._native import BatchPlace
 from leat._opened import Opened
 
 _log = logging.getLogger("leat")
@@ -93,11 +94,11 @@ class Giver:
             self._changed.notify_all()
         return iteration
 
-    def next(self, iteration: int) -> Fields | None:
+    def next(self, iteration: int, place: BatchPlace) -> Fields | None:
         with self._turn:
             key = self._key()
             try:
-                fields = self._opened.native.next(iteration)
+                fields = self._opened.native.next(iteration, place)
             except BaseException:
                 self._is_active = False
                 raise
@@ -111,8 +112,8 @@ class Giver:
             self._changed.notify_all()
         return fields
 
-    def peek(self) -> Fields | None:
-        return self._opened.native.peek()
+    def peek(self, place: BatchPlace) -> Fields | None:
+        return self._opened.native.peek(place)
 
     def take_waits(self) -> list[tuple[float, str]]:
         return self._opened.native.take_waits()

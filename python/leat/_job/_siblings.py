@@ -24,6 +24,7 @@ from leat._job._giver import KEY_BYTES, Giver
 from leat._job._place import Place
 from leat._job._shared_batch import Fields
 from leat._job._taker import Taker, connected
+from leat._native import BatchPlace
 from leat._opened import Opened
 from leat._say import once
 from leat.ops import Op, Python
@@ -42,11 +43,11 @@ class Maker(Protocol):
     def begin(self) -> int:
         """Starts the next epoch if the running one has delivered a batch; returns the number of the iteration."""
 
-    def next(self, iteration: int) -> Fields | None:
-        """The next batch; None at the end."""
+    def next(self, iteration: int, place: BatchPlace) -> Fields | None:
+        """The next batch, and its place; None at the end."""
 
-    def peek(self) -> Fields | None:
-        """A copy of the next batch; None at the end."""
+    def peek(self, place: BatchPlace) -> Fields | None:
+        """A copy of the next batch, and its place; None at the end."""
 
     def take_waits(self) -> list[tuple[float, str]]:
         """The waits of the steps since the last call, and their causes."""
@@ -64,11 +65,11 @@ class OwnMaker:
     def begin(self) -> int:
         return self._opened.native.begin()
 
-    def next(self, iteration: int) -> Fields | None:
-        return self._opened.native.next(iteration)
+    def next(self, iteration: int, place: BatchPlace) -> Fields | None:
+        return self._opened.native.next(iteration, place)
 
-    def peek(self) -> Fields | None:
-        return self._opened.native.peek()
+    def peek(self, place: BatchPlace) -> Fields | None:
+        return self._opened.native.peek(place)
 
     def take_waits(self) -> list[tuple[float, str]]:
         return self._opened.native.take_waits()

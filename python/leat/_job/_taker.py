@@ -15,6 +15,7 @@ from typing import Any
 from leat._job import _shared_batch
 from leat._job._giver import BATCH, KEY_BYTES, WORKING, is_own_user
 from leat._job._shared_batch import Damaged, Fields
+from leat._native import BatchPlace
 from leat._opened import Opened
 
 _log = logging.getLogger("leat")
@@ -75,33 +76,35 @@ class Taker:
             self._make_own("it does not answer")
         return self._current
 
-    def next(self, iteration: int) -> Fields | None:
+    def next(self, iteration: int, place: BatchPlace) -> Fields | None:
         native = self._opened.native
         if iteration != self._current or not self._is_within_iteration():
-            return native.next(_NONE)  # Raises: the iteration was ended.
+            return native.next(_NONE, place)  # Raises: the iteration was ended.
+        native.next_place(place)
         key = self._key()
         if self._makes and not self._keeps_pace(key):
-            return native.next(iteration + self._more)
+            return native.next(iteration + self._more, place)
         if native.remaining() == 0:
-            native.skip(iteration + self._more)
+            native.skip(iteration + self._more, place)
             return None
         began = time.perf_counter()
         fields = self._await(key)
         if fields is None:
-            return native.next(iteration + self._more)
-        native.skip(iteration + self._more)
+            return native.next(iteration + self._more, place)
+        native.skip(iteration + self._more, place)
         self._waits.append((time.perf_counter() - began, _CAUSE))
         return fields
 
-    def peek(self) -> Fields | None:
+    def peek(self, place: BatchPlace) -> Fields | None:
         native = self._opened.native
+        native.next_place(place)
         if self._makes or not self._is_within_iteration():
-            return native.peek()  # Nobody gives a batch before an iteration begins.
+            return native.peek(place)  # Nobody gives a batch before an iteration begins.
         if native.remaining() == 0:
             return None
         key = self._key()
         fields = self._await(key, leaves=True)
-        return native.peek() if fields is None else fields
+        return native.peek(place) if fields is None else fields
 
     def _is_within_iteration(self) -> bool:
         native = self._opened.native
