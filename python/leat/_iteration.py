@@ -26,6 +26,8 @@ class Batches:
         """Until it is known who makes the batches."""
         self._maker: Maker = OwnMaker(opened)
         self._skips = place.skips
+        self.loses_failed = False
+        """Whether a batch that cannot be made is lost alone, and the next one comes after it: as torch's DataLoader has it."""
         is_first = place.among(opened.native)[0] == 0
         self._left_behind = LeftBehind(opened.url, delivery.ops) if is_first else None
         """Until the first batch."""
@@ -63,8 +65,10 @@ class Batches:
 
         Does no more than `leave` if none was taken.
         """
-        self.leave()
         is_kept = isinstance(error, Exception)  # All others stop the program, once.
+        if self.loses_failed and is_kept and place.is_taken:
+            return
+        self.leave()
         told = "could not be made" if is_kept else f"was interrupted ({type(error).__name__})"
         why = f"the batch at position {place.at} of epoch {place.epoch} {told}"
         self._opened.native.put_back(

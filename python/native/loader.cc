@@ -596,7 +596,10 @@ void bind_loader(py::module_& module) {
   py::class_<BatchPlace>(module, "BatchPlace")
       .def(py::init<>())
       .def_readonly("epoch", &BatchPlace::epoch)
-      .def_readonly("at", &BatchPlace::at);
+      .def_readonly("at", &BatchPlace::at)
+      .def_property_readonly("is_taken", [](const BatchPlace& place) {
+        return place.iteration != 0;
+      });
   py::class_<Loader, HeldLoader>(module, "Loader")
       .def(py::init([](const Dataset& dataset, const py::dict& options) {
              return opened(

@@ -240,7 +240,21 @@ def test_a_collate_fn_that_fails_loses_its_batch_alone(dataset):
     assert next(batches) == [0, 1]
     with pytest.raises(ValueError, match="as asked"):
         next(batches)
+    assert loader.state_dict()["delivered"] == 2
     assert list(batches) == [[4, 5]]
+
+
+def test_a_collate_fn_that_fails_on_the_engines_order_loses_its_batch_alone(dataset):
+    def collate(samples):
+        if samples[0]["index"] == 2:
+            raise ValueError("as asked")
+        return [int(sample["index"]) for sample in samples]
+
+    batches = iter(DataLoader(dataset, 2, collate_fn=collate, engine={"fields": ("index",), "batch": "dict"}))
+    assert next(batches) == [0, 1]
+    with pytest.raises(ValueError, match="as asked"):
+        next(batches)
+    assert next(batches) == [4, 5]
 
 
 @pytest.mark.parametrize(("arguments", "says"), [

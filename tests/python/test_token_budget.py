@@ -332,7 +332,7 @@ engine = loader._native
 engine.load_state(engine.state())  # As a process does whose sibling makes no batches for it any more.
 iteration = engine.begin()
 print(loader.stats()[-1]["lookahead"], flush=True)
-while engine.next(iteration) is not None:
+while engine.next(iteration, leat._native.BatchPlace()) is not None:
     print("batch", flush=True)
 """
 

@@ -97,12 +97,13 @@ Result<Loader::Next> Loader::next_within(Iteration iteration,
   LEAT_TRY(const Machine::Visit visit, m.enter());
   LEAT_TRY(const bool may_take, wait_for_next(*this, iteration, timeout));
   if (!may_take) return Next::not_yet();
+  std::shared_ptr<EpochRun> run;  // Destroyed outside the lock.
   const MutexLock lock(m.mutex);
   LEAT_TRY_VOID(m.check_current(iteration));
   // Another thread may have taken the batch that this one waited for.
   if (m.position.failure) return *m.position.failure;
   if (m.position.has_ended) return Next::end();
-  const std::shared_ptr<EpochRun> run = m.runs->current();
+  run = m.runs->current();
   return run == nullptr ? Next::not_yet() : m.take_from(*run);
 }
 

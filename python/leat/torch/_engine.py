@@ -76,7 +76,9 @@ def make(loader: Any, given: Mapping[str, Any], options: Mapping[str, Any]) -> l
         options = {**options, "seed": _drawn_by_rank(settings["seed"], _rank_of(loader))}
     settings["pin_memory"] = bool(loader.pin_memory) and has_accelerator()
     try:
-        return leat.Loader(loader.dataset, **{**settings, **options})
+        made = leat.Loader(loader.dataset, **{**settings, **options})
+        made._batches.loses_failed = True
+        return made
     except InvalidArgument as error:
         if "drop_last" in options or 'drop_last="pad"' not in str(error):
             raise

@@ -50,8 +50,8 @@ if folder := os.environ.get("LEAT_TEST_WATCH"):
             self.hidden = set() if options["ids"] else {"index", "key", "valid"} - set(options["fields"])
             super().__init__(dataset, {**options, "ids": True})
 
-        def next(self, iteration):
-            batch = super().next(iteration)
+        def next(self, iteration, place):
+            batch = super().next(iteration, place)
             if batch is None:
                 return None
             named = dict(batch)
