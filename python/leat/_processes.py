@@ -485,7 +485,7 @@ def _end_with_parent() -> None:
     parent = parent_process()
 
     def watch() -> None:
-        if parent is None:
+        if parent is None or parent.pid is None:
             return
         ends = [parent.sentinel]
         try:
