@@ -23,7 +23,7 @@ def machine() -> dict[str, Any]:
             model = line.split(":", 1)[1].strip()
             break
     commit = subprocess.run(
-        ["git", "-C", str(pathlib.Path(__file__).parent), "rev-parse", "--short", "HEAD"],
+        ["git", "-C", str(pathlib.Path(__file__).parent), "describe", "--always", "--dirty", "--exclude=*"],
         capture_output=True,
         text=True,
         check=False,

@@ -13,6 +13,15 @@ import sys
 HERE = pathlib.Path(__file__).parent
 
 
+PARTIAL = ("--only", "--part", "--ways")
+
+
+def is_short_for(word: str, options: tuple[str, ...]) -> bool:
+    """Whether argparse may take this word of the command line for one of these options."""
+    name = word.partition("=")[0]
+    return len(name) > 2 and any(option.startswith(name) for option in options)
+
+
 def main() -> int:
     names = sorted(path.name[: -len("_bench.py")] for path in HERE.glob("*_bench.py"))
     sys.path.insert(0, str(HERE))
@@ -25,11 +34,11 @@ def main() -> int:
     if is_published and len(sys.argv) == 1:
         publish.rewrite()
         return 0
-    if is_published and "--quick" in sys.argv:
+    if is_published and any(is_short_for(word, ("--quick",)) for word in sys.argv[2:]):
         print("bench/run.py: --quick shows that a bench works; leave it out to publish what it finds", file=sys.stderr)
         return 2
-    if is_published and "--only" in sys.argv:
-        print("bench/run.py: --only runs a part; leave it out to publish what the whole finds", file=sys.stderr)
+    if is_published and (part := next((word for word in sys.argv[2:] if is_short_for(word, PARTIAL)), None)):
+        print(f"bench/run.py: {part} runs a part; leave it out to publish what the whole finds", file=sys.stderr)
         return 2
     if len(sys.argv) < 2 or sys.argv[1] not in names:
         print(f"bench/run.py: name one of: {', '.join(names)}", file=sys.stderr)

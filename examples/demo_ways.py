@@ -244,15 +244,18 @@ def swept(rate_of: Callable[[Setting], float], settings: list[Setting]) -> dict[
 
 
 def beyond(best: Setting, tried: list[Setting]) -> Setting | None:
-    """The setting to try next if the best is at an end of those tried; None if it is inside."""
+    """The setting to try next if none beyond the best was tried with as many threads, or as many workers; None if it is
+    inside."""
     workers, threads = best
-    if workers == max(tried)[0] and workers < MOST_WORKERS:
+    row = [others for others, each in tried if each == threads]
+    column = [each for others, each in tried if others == workers]
+    if workers == max(row) and workers < MOST_WORKERS:
         return max(1, 2 * workers), threads
-    if workers == min(tried)[0] and workers > 0:
+    if workers == min(row) and workers > 0:
         return workers // 2, threads
-    if threads == max(each for _, each in tried) and threads < MOST_THREADS:
+    if threads == max(column) and threads < MOST_THREADS:
         return workers, 2 * threads
-    if threads == min(each for _, each in tried) and threads > 1:
+    if threads == min(column) and threads > 1:
         return workers, threads // 2
     return None
 

@@ -67,6 +67,7 @@ def main(data_path: list[str]) -> None:
     model = GPTModel()
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     ranks = dist.get_world_size()
+    assert GLOBAL_BATCH % (MICRO_BATCH * ranks) == 0, f"{ranks} ranks of {MICRO_BATCH} do not divide {GLOBAL_BATCH} samples"
     dataset = leat.Dataset.megatron(data_path, order="megatron", seq_len=SEQ_LENGTH, split="969,30,1",
                                     samples=GLOBAL_BATCH * ITERATIONS)  # fmt: skip
     loader = leat.Loader(dataset, batch_size=MICRO_BATCH, batch="dict", output="torch", epochs=1,

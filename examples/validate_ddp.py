@@ -20,7 +20,8 @@ def make_loader(url: str, **options: object) -> leat.Loader:
 
 def in_turn(network: nn.Module, loader: leat.Loader) -> float:
     """Each sample once over all ranks, of which some may have one more than others."""
-    right = sum((network(images).argmax(1) == labels).sum() for images, labels in loader)
+    hits = ((network(images).argmax(1) == labels).sum() for images, labels in loader)
+    right = sum(hits, start=torch.tensor(0))  # A rank may have no batch at all.
     dist.all_reduce(right)  # Not in the loop, in which ranks may differ by a step.
     return right.item() / len(loader.dataset)
 

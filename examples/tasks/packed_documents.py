@@ -11,5 +11,6 @@ for tokens, document_ids, position_ids in loader:
     mask = same & torch.ones(128, 128, dtype=torch.bool).tril()
     x = embedding(tokens.long())
     attended = torch.nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=mask)
-    counts = (tokens[:, 1:] != 0) | same[:, 0, 1:]  # For a loss: it skips the next document's first.
-print(f"{tuple(attended.shape)}, up to {int(document_ids.max()) + 1} documents a window")
+    counts = document_ids[:, 1:] == document_ids[:, :-1]  # For a loss: it skips the first of the next document.
+ends = ((tokens[:, :-1] == 0) == ~counts).all()
+print(f"{tuple(attended.shape)}, up to {int(document_ids.max()) + 1} documents a window, a loss within each: {bool(ends)}")

@@ -62,9 +62,11 @@ def _own_environment(tmp_path_factory):
     """No settings but our own, and a cache that goes with the tests."""
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
-            if name.startswith(("AWS_", "SLURM_", "OMPI_")) or name in (
-                "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
-                "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
+            if name.startswith(("AWS_", "AZURE_", "GOOGLE_", "SLURM_", "OMPI_", "TORCHELASTIC_")) or name in (
+                "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+                "http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
+                "LEAT_AGENT", "LEAT_TUNE", "LEAT_NAT", "LEAT_PRICES", "LEAT_PROVIDER", "LEAT_NODE_PER_HOUR",
+                "LEAT_CARBON", "LEAT_GRID",
             ):
                 patch.delenv(name)
         patch.setenv("AWS_CONFIG_FILE", os.devnull)

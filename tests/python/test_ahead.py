@@ -334,6 +334,7 @@ def test_ranks_on_a_store_that_throttles_get_the_same(pictures, pins, serve, ran
             for _ in range(2):
                 assert all(same(batch, right) for batch, right in zip(pinned, plain, strict=True))
             assert [e["content_hash"] for e in plain.stats()] == [e["content_hash"] for e in pinned.stats()]
+    assert served.counters()["faults"] > 0
 
 
 def test_epochs_that_are_left_and_states_that_are_loaded_bring_no_batch_of_before(pictures, pins):

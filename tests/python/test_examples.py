@@ -123,6 +123,9 @@ def test_each_worker_of_a_dataloader_has_its_batches_and_the_content_is_the_epoc
     (lambda workers, threads: threads, [(0, 1), (0, 2)], (0, 32)),
     (lambda workers, threads: -threads, [(2, 16), (2, 32)], (2, 1)),
     (lambda workers, threads: -abs(workers - 2), [(1, 1), (2, 1), (4, 1)], (2, 1)),
+    # More threads were tried, but not with as many workers.
+    (lambda workers, threads: {(8, 16): 12, (8, 32): 20, (16, 32): 30}.get((workers, threads), 1),
+     [(2, 32), (4, 16), (8, 16), (16, 16), (8, 8)], (16, 32)),
 ])  # fmt: skip
 def test_a_sweep_goes_on_while_its_best_is_at_an_end(rate, settings, found):
     rates = demo_ways.swept(lambda setting: rate(*setting), settings)

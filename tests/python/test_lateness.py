@@ -190,6 +190,8 @@ def test_a_rank_that_never_tells_is_given_up():
         first.steps(_lateness.STEPS)
         first.talk.round()
         assert len(first.lateness.own()) <= _lateness.KEPT
+    assert len(first.lateness.own()) == _lateness.KEPT and len(first.lateness._ended) <= _lateness.KEPT
+    assert first.lateness.worst(0) is None
 
 
 @pytest.mark.usefixtures("by_hand")

@@ -42,7 +42,7 @@ mesh, by_size = leat.Mesh(device_mesh), leat.Mesh(dims)
 said = {"rank": mesh.rank, "world_size": mesh.world_size, "coordinate": mesh.coordinate, "ids": [], "pictures": []}
 assert (by_size.rank, by_size.world_size, by_size.coordinate) == (mesh.rank, mesh.world_size, mesh.coordinate)
 with leat.Loader(told["url"], rank=device_mesh, ops=[leat.ops.DecodeImage(), leat.ops.RandomCrop(8)], epochs=1,
-                 storage_options={"no_sign_request": True}, **told["options"]) as loader:
+                 storage_options={"no_sign_request": True, "no_hedge": True}, **told["options"]) as loader:
     for batch in loader:
         dist.barrier()
         said["ids"].append(batch["index"].tolist())
@@ -153,7 +153,7 @@ import leat
 told = json.loads(sys.argv[1])
 dist.init_process_group("gloo")
 with leat.Loader(told["url"], rank=leat.Mesh({"tp": 2}), global_batch_size=8, train=True, epochs=1, memory="4MiB",
-                 storage_options={"no_sign_request": True}) as loader:
+                 storage_options={"no_sign_request": True, "no_hedge": True}) as loader:
     for batch in loader:
         dist.barrier()
     dist.barrier()

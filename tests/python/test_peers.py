@@ -40,7 +40,7 @@ def _is_running(pid: int) -> bool:
 def _two_ranks(bucket, cache, epochs):
     return [
         leat.Loader(
-            bucket.s3_url("data", "train"), storage_options={"endpoint_url": bucket.url, "no_sign_request": True},
+            bucket.s3_url("data", "train"), storage_options={"endpoint_url": bucket.url, "no_sign_request": True, "no_hedge": True},
             global_batch_size=20, shuffle=True, rank=rank, world_size=2, cache=cache, ids=True,
             epochs=epochs,  # Nothing is fetched for one that never comes.
         )

@@ -28,7 +28,7 @@ RANK = """
     from leat._job import _peers
     dist.init_process_group("gloo")
     cache = leat.Cache(peers="auto", peer_memory="64MiB", peer_patience="20s")
-    loader = leat.Loader(sys.argv[1], storage_options={"endpoint_url": sys.argv[2], "no_sign_request": True},
+    loader = leat.Loader(sys.argv[1], storage_options={"endpoint_url": sys.argv[2], "no_sign_request": True, "no_hedge": True},
                          global_batch_size=20, shuffle=True, epochs=3, ids=True, cache=cache)
     seen = []
     for epoch in range(3):

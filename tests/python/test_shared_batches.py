@@ -42,7 +42,7 @@ def test_what_one_writes_to_its_batch_the_others_do_not_see(folder, job):
     [epoch] = expected_of(folder)
     loaders = job(3)
 
-    for step, right in zip(zip(*loaders), epoch):
+    for step, right in zip(zip(*loaders, strict=True), epoch, strict=True):
         for number, batch in enumerate(step):
             assert equal(batch, right)
             batch["image"][:] = number  # Writable, and its own.
@@ -104,7 +104,7 @@ def test_the_next_batch_can_be_seen_before(folder, job):
     [epoch] = expected_of(folder)
     giver, taker = job(2)
 
-    for of_giver, right in zip(giver, epoch):
+    for of_giver, right in zip(giver, epoch, strict=True):
         assert equal(of_giver, right)
         if right is epoch[0]:
             iteration = iter(taker)
@@ -359,8 +359,9 @@ def by_parallel_rank(image):
 def test_functions_are_shared_only_if_they_do_the_same(folder, job, functions, shares):
     loaders = job(2, of_each=lambda number: {"ops": [leat.ops.DecodeImage(layout="HWC"), functions(number)]})
 
-    steps = list(zip(*loaders))
+    steps = list(zip(*loaders, strict=True))
 
+    assert len(steps) == N // G
     assert makers(loaders)[1] == ("Taker" if shares else "OwnMaker")
     assert not shares or all(equal(*step) for step in steps)
 
@@ -400,9 +401,9 @@ def test_batches_come_back_as_they_were():
     assert os.fstat(fd).st_size == size
     found = _shared_batch.take(fd)
 
-    for (name, value), (other, back) in zip(fields, found):
+    for (name, value), (other, back) in zip(fields, found, strict=True):
         assert name == other
-        pairs = zip(value, back) if isinstance(value, tuple) else [(value, back)]
+        pairs = zip(value, back, strict=True) if isinstance(value, tuple) else [(value, back)]
         for a, b in pairs:
             assert a is b or type(a) is list and a == b or (a.dtype == b.dtype and np.array_equal(a, b) and b.flags.writeable)
 

@@ -115,7 +115,7 @@ def test_one_that_is_closed_within_an_epoch_takes_nobody_with_it(folder, job, en
     assert all(equal(batch, right) for step, right in zip(steps, epochs[0]) for batch in step)
     assert [next(each, None) for each in alive] == [None, None]
     others = [loader for place, loader in enumerate(loaders) if place != ends]
-    for step, right in zip(zip(*others), epochs[1]):
+    for step, right in zip(zip(*others, strict=True), epochs[1], strict=True):
         assert all(equal(batch, right) for batch in step)
     assert ends == 0 or [decoded(loader) for loader in others] == [2 * N, 0]
 
@@ -152,7 +152,7 @@ def test_a_slow_one_is_left_alone_and_comes_back_in_the_next_epoch(folder, job, 
     assert all(map(equal, own, epochs[0])) and all(map(equal, got, epochs[0])) and len(got) == len(own) == N // G
     before = decoded(taker)
     assert before > 0
-    for step, right in zip(zip(taker, giver), epochs[1]):
+    for step, right in zip(zip(taker, giver, strict=True), epochs[1], strict=True):
         assert all(equal(batch, right) for batch in step)
     assert decoded(taker) == before
 
@@ -185,7 +185,7 @@ def test_one_that_comes_back_first_finds_no_batch_of_the_epoch_before(folder, jo
     while not giver._batches._maker._takers:
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    for step, right in zip(zip(iter(giver), of_taker), epochs[1]):
+    for step, right in zip(zip(iter(giver), of_taker, strict=True), epochs[1], strict=True):
         assert all(equal(batch, right) for batch in step)
     assert decoded(taker) == before
 
@@ -325,7 +325,7 @@ def test_the_first_batch_can_be_seen_before_any(folder, job):
     giver, taker = job(2)
 
     assert equal(taker.peek(), epoch[0]) and equal(giver.peek(), epoch[0])
-    for step, right in zip(zip(giver, taker), epoch):
+    for step, right in zip(zip(giver, taker, strict=True), epoch, strict=True):
         assert all(equal(batch, right) for batch in step)
 
 

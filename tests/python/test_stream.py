@@ -472,7 +472,7 @@ def test_it_closes_while_it_waits_for_the_store(small, serve, fresh_cache):
         ended = threading.Event()
 
         def wait():
-            with pytest.raises(leat.Error):
+            with pytest.raises(leat.Error, match="closed"):
                 next(iter(loader))
             ended.set()
 
@@ -480,6 +480,7 @@ def test_it_closes_while_it_waits_for_the_store(small, serve, fresh_cache):
         thread.start()
         while loader.stats() == []:
             ended.wait(0.01)
+        begun = time.monotonic()
         loader.close()
         thread.join()
-    assert ended.is_set()
+    assert ended.is_set() and time.monotonic() - begun < 20

@@ -361,7 +361,7 @@ def test_a_rank_with_a_catalogue_of_its_own_keeps_nobody_waiting(shards, whole, 
 
     said = job.run(with_rank=with_rank)
 
-    assert len(said[0]["batches"]) == 16 and time.monotonic() - begin < 8
+    assert len(said[0]["batches"]) == 16 and time.monotonic() - begin < 25  # By itself it would wait 30 s.
 
 
 def _opening(monkeypatch, url: str) -> str:
@@ -516,14 +516,14 @@ def test_a_call_that_waits_on_the_jobs_store_stops_no_beats(monkeypatch):
 
     def wait() -> None:
         with contextlib.suppress(RuntimeError):
-            store.wait(["nobody writes it"], datetime.timedelta(seconds=4))
+            store.wait(["nobody writes it"], datetime.timedelta(seconds=20))
 
     waiting = threading.Thread(target=wait)
     waiting.start()
     time.sleep(0.5)
     begin = time.monotonic()
     assert board.put("a", b"0") and board.get("a") == b"0"
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 10
     assert store.check(["a"])
     waiting.join()
 

@@ -38,7 +38,7 @@ SAYS = {
     "overlapping_windows": r"156 windows apart, 311 by halves, as they lie: True",
     "own_dataset": r"11 photographs",
     "own_function": r"same pixels: True",
-    "packed_documents": r"\(4, 128, 16\), up to [2-9] documents a window",
+    "packed_documents": r"\(4, 128, 16\), up to [2-9] documents a window, a loss within each: True",
     "parquet_with_bytes": r"60 rows, classes \['ant', 'bee', 'cat'\], loss [01]\.\d+",
     "part_of_a_folder": r"40 40 20 57",
     "predict_all": r"31 photographs, first .*ant/0000\.jpg",

@@ -38,7 +38,7 @@ def whole(objects):
 
 def test_a_limit_that_is_not_told_is_found(objects, serve, whole, fresh_cache):
     served = serve(objects, latency="5ms", most_gets=600)
-    with reader(served.url, served.bucket.url) as loader:
+    with reader(served.url, served.bucket.url, storage={"no_hedge": True}) as loader:
         assert contents(loader) == whole
         counted = loader.metrics()
         assert 0 < counted["leat_store_throttled_total"] < 600
@@ -71,6 +71,7 @@ def test_refusals_at_any_rate_are_borne(objects, serve, whole, fresh_cache):
     served = serve(objects, latency="1ms", faults=["503:40%"], seed=5)
     with reader(served.url, served.bucket.url) as loader:
         assert contents(loader) == whole
+    assert served.counters()["faults"] > 0
 
 
 def test_an_outage_is_ridden_out(objects, whole, fresh_cache, caplog):

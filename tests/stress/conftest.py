@@ -20,6 +20,7 @@ _shared = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_shared)
 _no_test_hangs = _shared._no_test_hangs
 _own_environment = _shared._own_environment
+_no_classes_met = _shared._no_classes_met
 fresh_cache = _shared.fresh_cache
 serve = _shared.serve
 

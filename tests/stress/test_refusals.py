@@ -8,7 +8,7 @@ import pytest
 @pytest.mark.parametrize("share", ["1%", "10%", "50%"])
 def test_a_share_of_all_is_refused(objects, serve, reader, content, right, share):
     served = serve(objects, latency="2ms", faults=[f"503:{share}"], seed=11)
-    with reader(served.bucket.url) as loader:
+    with reader(served.bucket.url, storage={"no_hedge": True}) as loader:
         assert content(loader) == right
         retried = loader.metrics()["leat_store_retries_total"]
     counted = served.counters()
