@@ -65,8 +65,7 @@ def tell_demo(rows: Rows) -> str:
         f"DataLoader at the best setting of a sweep trains on {rate(torch)} and waits {torch['wait_fraction']:.1%}; with two workers, on "
         f"{rate(two)}. From local files Leat trains on {rate(files)}. A loop that reads nothing trains on {rate(none)}. Within a run "
         f"Leat is {ours['of_torch_best']:.2f} ± {ours['ratio_mad']:.2f} times as fast as torch's best. All ways delivered the same pixels. "
-        "The times begin with the loaders' start, and torch's ways train for 10 s but Leat for three epochs: a start weighs more for "
-        "torch, whose loop that reads nothing waits, too.\n\n"
+        "The start weighs more for torch's ways, which train for 10 s, than for Leat's three epochs.\n\n"
         "![Samples a second of each way](demo.svg)"
     )
 
@@ -111,8 +110,8 @@ def tell_shards(rows: Rows) -> str:
 def tell_decode(rows: Rows) -> str:
     heads = {"workers": "threads", "chain": "", "images_per_second": "images/s", "mad": "±", "to_pillow": "times Pillow's"}
     return (
-        "JPEGs are decoded, cropped, resized, flipped and normalised. With one thread images are counted for each second of CPU time, "
-        "with two for each second of the clock.\n\n" + table(rows, heads)
+        "JPEGs are decoded, cropped, resized, flipped and normalised. One thread: images a second of CPU time; two: of "
+        "the clock.\n\n" + table(rows, heads)
     )
 
 
@@ -131,18 +130,18 @@ def tell_dropin(rows: Rows) -> str:
     heads = {"way": "", "rate": "samples/s", "rate_mad": "±", "over_torch": "times torch, as many workers", "over_best": "times torch's best"}
     return (
         "A Dataset whose `__getitem__` gets one object, 110 ms away (gets), reads files, decodes pictures, or counts in Python. "
-        "torch's best is of a sweep; each worker has 20 batches or more. A setting that stands there twice shows how far apart two runs of "
-        "the same are.\n\n" + table(rows, heads)
+        "torch's best is of a sweep; each worker has 20 batches or more. A setting told twice shows the "
+        "noise.\n\n" + table(rows, heads)
     )
 
 
 ABOUT_JOBS = (
-    "Some jobs train at once on the same photographs, 20 ms away, each with its own seed and order. A table's title says how many "
-    "jobs, photographs and epochs there were, and the room of all caches of a row together. By the yardsticks `smooth` and `kept` "
-    "(on the benches' page) the room is 40 % of the size in which the pictures are kept, after the resize; by `imagenet` it is 40 % of their decoded size, which "
+    "Jobs train at once on the same photographs, 20 ms away, each in its own order. A table's title says how many "
+    "jobs, photographs and epochs there were, and the room of a row's caches. By the yardsticks `smooth` and `kept` "
+    "(on the benches' page) the room is 40 % of the size in which the pictures are kept; by `imagenet` it is 40 % of their decoded size, which "
     "flatters caches. torch's DataLoader has no cache, and as many workers as were fastest in a sweep. In every "
-    "epoch of every run the bench verified that each photograph came once, and before that, in two epochs by hash, that each way "
-    "delivers the pixels of a loader without a cache, and torch the bytes of the files. *GETs* are of all jobs and epochs."
+    "epoch the bench verified that each photograph came once, and before, by hash, that each way "
+    "delivers the pixels of a loader without a cache, and torch the files' bytes. *GETs* are of all jobs and epochs."
 )
 
 
@@ -155,7 +154,7 @@ def tell_jobs(rows: Rows) -> str:
 
 def tell_cache(rows: Rows) -> str:
     heads = {"tier": "tier", "bytes": "bytes of a record", "threads": "threads", "a_second": "records or bytes a second", "of_fio": "of fio"}
-    return "Hits, with bookkeeping and checksum.\n\n" + table(rows, heads)
+    return "Hits, with checksum.\n\n" + table(rows, heads)
 
 
 def tell_agent(rows: Rows) -> str:
@@ -168,7 +167,7 @@ def tell_agent(rows: Rows) -> str:
 
 def tell_clocks(rows: Rows) -> str:
     heads = {"pipeline": "", "calls a sample": "calls a sample", "ns a call": "ns a call", "clocks, %": "% of a sample's CPU"}
-    return "The clocks that tell where a loader waits are always on.\n\n" + table(rows, heads)
+    return "The clocks are always on.\n\n" + table(rows, heads)
 
 
 def tell_faults(rows: Rows) -> str:
