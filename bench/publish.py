@@ -130,8 +130,7 @@ def tell_dropin(rows: Rows) -> str:
     heads = {"way": "", "rate": "samples/s", "rate_mad": "±", "over_torch": "times torch, as many workers", "over_best": "times torch's best"}
     return (
         "A Dataset whose `__getitem__` gets one object, 110 ms away (gets), reads files, decodes pictures, or counts in Python. "
-        "torch's best is of a sweep; each worker has 20 batches or more. A setting told twice shows the "
-        "noise.\n\n" + table(rows, heads)
+        "torch's best is of a sweep; each worker has 20 batches or more.\n\n" + table(rows, heads)
     )
 
 
