@@ -38,8 +38,7 @@ def in_step(network: nn.Module, loader: leat.Loader) -> float:
 
 def main(url: str) -> None:
     dist.init_process_group("gloo")
-    network = nn.Sequential(nn.Flatten(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
-    model = Parallel(network)
+    model = Parallel(network := nn.Sequential(nn.Flatten(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)))
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     train = make_loader(f"{url}/train", train=True, fields=("image", "label"))
     kept = make_loader(f"{url}/test", train=False, fields=("image", "label"), drop_last="join")

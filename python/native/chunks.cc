@@ -7,6 +7,7 @@
 
 #include "bindings.h"
 #include "errors.h"
+#include "gil.h"
 #include "leat/base/buffer.h"
 #include "leat/base/hash.h"
 #include "leat/codec/hdf5/chunk_filters.h"
@@ -28,7 +29,7 @@ py::bytes bytes_from(std::span<const std::byte> bytes) {
 py::bytes undo_lzf_of(const py::bytes& bytes, std::uint64_t size_bytes) {
   const auto given = bytes_of(bytes);
   Result<Buffer> made = [&] {
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     return undo_lzf(given, size_bytes);
   }();
   return bytes_from(value_or_raise(std::move(made)).span());
@@ -37,7 +38,7 @@ py::bytes undo_lzf_of(const py::bytes& bytes, std::uint64_t size_bytes) {
 py::bytes undo_shuffle_of(const py::bytes& bytes, std::size_t item_bytes) {
   const auto given = bytes_of(bytes);
   const Buffer made = [&] {
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     return undo_shuffle(given, std::max<std::size_t>(item_bytes, 1));
   }();
   return bytes_from(made.span());
@@ -46,7 +47,7 @@ py::bytes undo_shuffle_of(const py::bytes& bytes, std::size_t item_bytes) {
 py::bytes undo_fletcher32_of(const py::bytes& bytes) {
   const auto given = bytes_of(bytes);
   Result<std::span<const std::byte>> chunk = [&] {
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     return undo_fletcher32(given);
   }();
   return bytes_from(value_or_raise(std::move(chunk)));
@@ -54,7 +55,7 @@ py::bytes undo_fletcher32_of(const py::bytes& bytes) {
 
 std::uint32_t crc32c_of(const py::bytes& bytes) {
   const auto given = bytes_of(bytes);
-  const py::gil_scoped_release unlocked;
+  const GilReleased unlocked;
   return crc32c(given);
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "bindings.h"
+#include "gil.h"
 #include "leat/engine/dataset.h"
 
 namespace py = pybind11;
@@ -30,7 +31,7 @@ ColumnTexts texts_of(std::uint64_t count, const TextOf& text_of) {
   std::int64_t* const at = ends.mutable_data();
   at[0] = 0;
   {
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     for (std::uint64_t i = 0; i < count; ++i) {
       at[i + 1] = at[i] + static_cast<std::int64_t>(text_of(i).size());
     }
@@ -38,7 +39,7 @@ ColumnTexts texts_of(std::uint64_t count, const TextOf& text_of) {
   py::array_t<std::uint8_t> bytes(at[count]);
   std::uint8_t* const to = bytes.mutable_data();
   {
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::string_view text = text_of(i);
       if (!text.empty()) std::memcpy(to + at[i], text.data(), text.size());
@@ -92,7 +93,7 @@ std::tuple<ColumnNumbers, ColumnNumbers, ColumnNumbers> ranges(
   std::int64_t* const offset = offsets.mutable_data();
   std::int64_t* const size = sizes.mutable_data();
   {
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     for (py::ssize_t i = 0; i < rows; ++i) {
       const ByteRange range =
           catalogue.range(field, SampleId{static_cast<std::uint64_t>(i)});

@@ -16,6 +16,7 @@
 #include "bindings.h"
 #include "derivation.h"
 #include "errors.h"
+#include "gil.h"
 #include "interruptible.h"
 #include "leat/base/hash.h"
 #include "leat/dataset/derive.h"
@@ -40,7 +41,7 @@ CatalogueOptions catalogue_options(const std::string& refresh) {
 template <class Function>
 auto without_gil(const Function& function) {
   return value_or_raise([&] {
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     return function();
   }());
 }
@@ -98,7 +99,7 @@ constexpr std::uint64_t kMostVersions = 4'000'000;
 std::optional<std::string> listed_versions(const Dataset& dataset) {
   const Catalogue& catalogue = *dataset.catalogue;
   if (catalogue.etag_kind() == EtagKind::kNone) return std::nullopt;
-  const py::gil_scoped_release unlocked;
+  const GilReleased unlocked;
   Hasher128 hasher;
   for (std::uint64_t i = 0; i < catalogue.objects(); ++i) {
     const ObjectView object =
@@ -121,7 +122,7 @@ std::optional<std::string> versions(const Dataset& dataset) {
 }
 
 std::optional<Dataset> earlier(const Dataset& now, const std::string& digest) {
-  const py::gil_scoped_release unlocked;
+  const GilReleased unlocked;
   return earlier_dataset(now, digest, process_env());
 }
 
@@ -223,7 +224,7 @@ Dataset open_rows_made(const Names& places, const StoreOptions& store,
   const CatalogueOptions options = catalogue_options(refresh);
   return run_interruptibly([&](const std::stop_token& stop) {
     const auto made = [&]() -> Result<Manifest> {
-      const py::gil_scoped_acquire locked;
+      const GilHeld locked;
       try {
         const py::tuple all =
             make(py::cpp_function([stop] { return stop.stop_requested(); }));
@@ -281,7 +282,7 @@ py::str derived_key_of(const py::str& source, const py::bytes& etag,
 /// Frees a reader while others run: threads of its store may call Python.
 struct FreeUnlocked {
   void operator()(SampleReader* reader) const {
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     delete reader;
   }
 };

@@ -7,6 +7,7 @@
 
 #include "errors.h"
 #include "functions.h"
+#include "gil.h"
 
 namespace py = pybind11;
 
@@ -19,7 +20,7 @@ py::bytes as_bytes_object(std::span<const std::byte> bytes) {
       nullptr, static_cast<py::ssize_t>(bytes.size())));
   if (!made) throw py::error_already_set();
   char* const into = PyBytes_AS_STRING(made.ptr());
-  const py::gil_scoped_release unlocked;
+  const GilReleased unlocked;
   std::ranges::copy(as_text(bytes), into);
   return made;
 }
@@ -27,7 +28,7 @@ py::bytes as_bytes_object(std::span<const std::byte> bytes) {
 Buffer copy_of(const py::buffer& made) {
   const py::buffer_info info = made.request();
   Buffer copy(static_cast<std::size_t>(info.size * info.itemsize));
-  const py::gil_scoped_release unlocked;
+  const GilReleased unlocked;
   if (copy.size() != 0) std::memcpy(copy.data(), info.ptr, copy.size());
   return copy;
 }
@@ -39,11 +40,11 @@ class PythonDerivation final : public Derivation {
 
   Result<Buffer> derive(const DerivedKey& key, std::span<const std::byte> notes,
                         std::span<const std::byte> bytes) const override {
-    const py::gil_scoped_acquire locked;
+    const GilHeld locked;
     try {
-      const py::buffer made =
-          (*function_)(key.part, key.notes_offset, as_bytes_object(notes),
-                       key.offset, as_bytes_object(bytes));
+      const py::buffer made = call_python(
+          *function_, key.part, key.notes_offset, as_bytes_object(notes),
+          key.offset, as_bytes_object(bytes));
       return copy_of(made);
     } catch (const py::error_already_set& raised) {
       return error_of(raised);

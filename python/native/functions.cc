@@ -11,6 +11,7 @@
 
 #include "arrays.h"
 #include "errors.h"
+#include "gil.h"
 #include "leat/base/buffer.h"
 #include "leat/base/clock.h"
 #include "leat/pipeline/program/user_function.h"
@@ -24,7 +25,7 @@ std::shared_ptr<py::object> held(py::object object) {
   return {new py::object(std::move(object)), [](py::object* kept) {
             if (Py_IsInitialized() == 0)
               return;  // Python has ended: so has it.
-            const py::gil_scoped_acquire locked;
+            const GilHeld locked;
             delete kept;
           }};
 }
@@ -96,8 +97,8 @@ class PythonFunction final : public UserFunction {
   Result<Value> call(const FunctionInput& input,
                      const SampleRandom& random) const override {
     return locked<Value>([&]() -> Result<Value> {
-      return value_of((*function_)(as_python(input), random.seed, random.epoch,
-                                   random.sample.value));
+      return value_of(call_python(*function_, as_python(input), random.seed,
+                                  random.epoch, random.sample.value));
     });
   }
 
@@ -111,8 +112,8 @@ class PythonFunction final : public UserFunction {
         values[i] = as_python(inputs[i]);
       }
       // As many as there are fields: leat._functions sees to that.
-      const py::tuple made =
-          (*function_)(values, random.seed, random.epoch, random.sample.value);
+      const py::tuple made = call_python(*function_, values, random.seed,
+                                         random.epoch, random.sample.value);
       Values all;
       for (const py::handle one : made) {
         LEAT_TRY(Value value,
@@ -132,7 +133,7 @@ class PythonFunction final : public UserFunction {
   template <class T, class Work>
   Result<T> locked(const Work& work) const {
     const TimePoint asked = SteadyClock().now();
-    const py::gil_scoped_acquire gil;
+    const GilHeld gil;
     waited_.fetch_add((SteadyClock().now() - asked).count(),
                       std::memory_order_relaxed);
     try {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "errors.h"
+#include "gil.h"
 #include "leat/runtime/start_thread.h"
 #include "log.h"
 
@@ -33,7 +34,7 @@ auto run_interruptibly(const Work& work) {
   std::exception_ptr thrown;
   std::atomic<bool> is_done = false;
   {
-    const pybind11::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     const std::jthread worker = start_thread([&] {
       try {
         result.emplace(work(stop.get_token()));
@@ -48,7 +49,7 @@ auto run_interruptibly(const Work& work) {
              2 * slice, std::chrono::milliseconds(5))) {
       std::this_thread::sleep_for(slice);
       if (is_done) break;
-      const pybind11::gil_scoped_acquire locked;
+      const GilHeld locked;
       try {
         hear_signals();
         deliver_log();

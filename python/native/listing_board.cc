@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "derivation.h"
+#include "gil.h"
 #include "leat/runtime/log.h"
 
 namespace py = pybind11;
@@ -38,32 +39,33 @@ class PythonBoard final : public ListingBoard {
  public:
   explicit PythonBoard(py::object board) : board_(std::move(board)) {}
   ~PythonBoard() override {
-    const py::gil_scoped_acquire locked;
+    const GilHeld locked;
     board_ = py::object();
   }
 
   std::string begin(std::string_view place) override {
-    const py::gil_scoped_acquire locked;
-    return board_.attr("begin")(place).cast<std::string>();
+    const GilHeld locked;
+    return call_python(board_.attr("begin"), place).cast<std::string>();
   }
 
   Result<ListingTurn> take_turn(const std::string& opening,
                                 const std::stop_token& stop) override {
-    const py::gil_scoped_acquire locked;
+    const GilHeld locked;
     try {
       const auto is_stopped =
           py::cpp_function([stop] { return stop.stop_requested(); });
-      return turn_of(
-          board_.attr("take_turn")(opening, is_stopped).cast<TurnInPython>());
+      return turn_of(call_python(board_.attr("take_turn"), opening, is_stopped)
+                         .cast<TurnInPython>());
     } catch (const py::error_already_set& raised) {
       return error_of(raised);
     }
   }
 
   Result<Buffer> fetch(const std::string& opening) override {
-    const py::gil_scoped_acquire locked;
+    const GilHeld locked;
     try {
-      const auto all = board_.attr("fetch")(opening).cast<py::bytes>();
+      const auto all =
+          call_python(board_.attr("fetch"), opening).cast<py::bytes>();
       const auto view = all.cast<std::string_view>();
       Buffer bytes(view.size());
       std::memcpy(bytes.data(), view.data(), view.size());
@@ -77,20 +79,20 @@ class PythonBoard final : public ListingBoard {
             std::span<const std::byte> bytes) override {
     tell([&] {
       const std::string_view text = as_text(bytes);
-      board_.attr("post")(opening, posted.hash,
-                          posted.listed_at.time_since_epoch().count(),
-                          py::bytes(text.data(), text.size()));
+      call_python(board_.attr("post"), opening, posted.hash,
+                  posted.listed_at.time_since_epoch().count(),
+                  py::bytes(text.data(), text.size()));
     });
   }
 
   void give_up(const std::string& opening) override {
-    tell([&] { board_.attr("give_up")(opening); });
+    tell([&] { call_python(board_.attr("give_up"), opening); });
   }
 
  private:
   template <class Tell>
   static void tell(const Tell& tell) {
-    const py::gil_scoped_acquire locked;
+    const GilHeld locked;
     try {
       tell();
     } catch (const py::error_already_set& raised) {

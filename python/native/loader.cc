@@ -22,6 +22,7 @@
 #include "bindings.h"
 #include "errors.h"
 #include "functions.h"
+#include "gil.h"
 #include "interruptible.h"
 #include "leat/base/clock.h"
 #include "leat/base/units.h"
@@ -49,7 +50,7 @@ std::optional<py::list> wait_for(const Take& take, const Wait& wait,
     deliver_log();
     std::optional<Result<Loader::Next>> next;
     {
-      const py::gil_scoped_release unlocked;
+      const GilReleased unlocked;
       next.emplace(take());
       if (*next && (*next)->is_not_yet()) wait();
     }
@@ -70,7 +71,7 @@ template <class R, class... A>
 auto in_own_process(R (*call)(const Loader&, A...)) {
   return [call](const Loader& loader, A... given) -> R {
     ok_or_raise(check_process(loader));
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     return call(loader, given...);
   };
 }
@@ -80,7 +81,7 @@ template <class R, class... A>
 auto in_own_process(R (Loader::*call)(A...) const) {
   return [call](const Loader& loader, A... given) -> R {
     ok_or_raise(check_process(loader));
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     return (loader.*call)(given...);
   };
 }
@@ -100,7 +101,7 @@ void put_back_batch(Loader& loader, const BatchPlace& place,
   if (!exception.is_none()) {
     error = std::move(error).because_of(held(exception));
   }
-  const py::gil_scoped_release unlocked;
+  const GilReleased unlocked;
   put_back(loader, place, std::move(error));
 }
 
@@ -120,7 +121,7 @@ void check_is_outside(const Loader& loader, const char* call) {
 std::optional<py::list> look_at(Loader& loader, double seconds) {
   std::optional<Result<Loader::Next>> next;
   {
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     next.emplace(loader.peek_within(std::chrono::duration_cast<Nanoseconds>(
                                         std::chrono::duration<double>(seconds)),
                                     Loader::Memory::kOfTheBatch));
@@ -249,7 +250,7 @@ py::array_t<std::int64_t> mixed_documents(const py::dict& mix,
   }
   py::array_t<std::int64_t> documents(static_cast<py::ssize_t>(its->size()));
   std::int64_t* const into = documents.mutable_data();
-  const py::gil_scoped_release unlocked;
+  const GilReleased unlocked;
   for (std::uint64_t p = 0; p < its->size(); ++p) {
     into[p] = static_cast<std::int64_t>(its->at(p).value);
   }
@@ -278,7 +279,7 @@ py::array_t<std::uint64_t> weighted_samples(const Numbers<double>& weights,
   const auto its = order->epoch(epoch);
   py::array_t<std::uint64_t> samples(static_cast<py::ssize_t>(size));
   std::uint64_t* const into = samples.mutable_data();
-  const py::gil_scoped_release unlocked;
+  const GilReleased unlocked;
   for (std::uint64_t p = 0; p < size; ++p) into[p] = its->at(p).value;
   return samples;
 }
@@ -386,7 +387,7 @@ void wait_for_end(const std::atomic<bool>& has_ended,
   for (std::chrono::microseconds slice(20);;
        slice = std::min<std::chrono::microseconds>(2 * slice, kLongestSlice)) {
     {
-      const py::gil_scoped_release unlocked;
+      const GilReleased unlocked;
       std::this_thread::sleep_for(slice);
     }
     if (has_ended) return;
@@ -415,7 +416,7 @@ void close_loader(Loader& loader, const std::string& functions) {
       *has_ended = true;
     });
   } catch (const std::system_error&) {  // There are no more threads.
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     loader.close();
     return;
   }
@@ -433,7 +434,7 @@ void close_loader(Loader& loader, const std::string& functions) {
 struct EndWithoutGil {
   void operator()(Loader* loader) const {
     if (!may_end(loader)) return;  // It lives as long as the process.
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     delete loader;
   }
 };
@@ -460,7 +461,7 @@ HeldLoader open_url(const std::string& url, const StoreOptions& store,
   // Its threads may need the GIL before an error ends them.
   std::optional<Result<std::unique_ptr<Loader>>> loader;
   {
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     loader.emplace(Loader::open(std::move(source), options, process_env()));
   }
   return opened(*std::move(loader));
@@ -494,7 +495,7 @@ void give_order(Loader& loader, std::uint64_t epoch, std::uint64_t first,
   check_is_outside(loader, "iter()");
   // Ends a run, whose Python functions need the GIL.
   ok_or_raise([&] {
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     return loader.give_order(epoch, std::move(order), starts);
   }());
 }
@@ -512,7 +513,7 @@ bool is_current(const Loader& loader, std::uint64_t iteration) {
 /// The waits of Loader::take_waits() in seconds, with their causes.
 std::vector<std::pair<double, std::string>> take_waits(Loader& loader) {
   ok_or_raise(check_process(loader));
-  const py::gil_scoped_release unlocked;
+  const GilReleased unlocked;
   std::vector<std::pair<double, std::string>> waits;
   for (const StepWait& step : loader.take_waits()) {
     waits.emplace_back(std::chrono::duration<double>(step.wait).count(),
@@ -614,7 +615,7 @@ void bind_loader(py::module_& module) {
              check_is_outside(loader, "iter()");
              std::optional<Result<Loader::Iteration>> begun;
              {
-               const py::gil_scoped_release unlocked;
+               const GilReleased unlocked;
                begun.emplace(loader.begin());
              }
              return value_or_raise(*std::move(begun)).number;
@@ -629,7 +630,7 @@ void bind_loader(py::module_& module) {
            [](const Loader& loader, BatchPlace& place) {
              ok_or_raise(check_process(loader));
              place = value_or_raise([&] {
-               const py::gil_scoped_release unlocked;
+               const GilReleased unlocked;
                return next_place(loader);
              }());
            })
@@ -638,7 +639,7 @@ void bind_loader(py::module_& module) {
              check_is_outside(loader, "iter()");
              std::optional<Result<Loader::Iteration>> begun;
              {
-               const py::gil_scoped_release unlocked;
+               const GilReleased unlocked;
                begun.emplace(loader.begin_skipping());
              }
              return value_or_raise(*std::move(begun)).number;
@@ -648,7 +649,7 @@ void bind_loader(py::module_& module) {
              check_is_outside(loader, "next()");
              std::optional<Result<std::optional<BatchPlace>>> skipped;
              {
-               const py::gil_scoped_release unlocked;
+               const GilReleased unlocked;
                skipped.emplace(loader.skip({iteration}));
              }
              auto its = value_or_raise(*std::move(skipped));
@@ -668,7 +669,7 @@ void bind_loader(py::module_& module) {
              check_is_outside(loader, "set_epoch()");
              // Ends a run, whose Python functions need the GIL.
              ok_or_raise([&] {
-               const py::gil_scoped_release unlocked;
+               const GilReleased unlocked;
                return loader.set_epoch(epoch);
              }());
            })
@@ -678,7 +679,7 @@ void bind_loader(py::module_& module) {
       .def("expect_order_of",
            [](Loader& loader, std::uint64_t samples) {
              ok_or_raise(check_process(loader));
-             const py::gil_scoped_release unlocked;
+             const GilReleased unlocked;
              loader.expect_order_of(samples);
            })
       .def("next_epoch", in_own_process(&Loader::next_epoch))
@@ -688,7 +689,7 @@ void bind_loader(py::module_& module) {
              check_is_outside(loader, "load_state_dict()");
              std::optional<Result<void>> loaded;
              {
-               const py::gil_scoped_release unlocked;
+               const GilReleased unlocked;
                loaded.emplace(loader.load_state(state));
              }
              ok_or_raise(*loaded);
@@ -714,7 +715,7 @@ void bind_loader(py::module_& module) {
       .def("set_pace_elsewhere",
            [](Loader& loader, double offered, double reached, double ceiling) {
              ok_or_raise(check_process(loader));
-             const py::gil_scoped_release unlocked;
+             const GilReleased unlocked;
              loader.set_pace_elsewhere({offered, reached, ceiling});
            })
       .def("is_in_own_function", &Loader::is_in_own_function)

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "bindings.h"
+#include "gil.h"
 #include "leat/pipeline/ops/mix_samples.h"
 #include "leat/pipeline/program/tensor.h"
 
@@ -37,7 +38,7 @@ void blend(const py::buffer& batch, std::size_t samples,
   if (samples == 0 || bytes.size() % (samples * size_bytes_of(*type)) != 0) {
     throw py::value_error("the batch holds no samples of equal size");
   }
-  const py::gil_scoped_release released;
+  const GilReleased released;
   blend_samples(bytes, samples, *type, share);
 }
 
@@ -53,7 +54,7 @@ void paste(const py::buffer& batch, std::size_t planes, std::size_t rows,
   if (first_row + part_rows > rows || first_byte + part_bytes > row_bytes) {
     throw py::value_error("the part lies beyond the sample");
   }
-  const py::gil_scoped_release released;
+  const GilReleased released;
   paste_samples(bytes, {planes, rows, row_bytes},
                 {first_row, part_rows, first_byte, part_bytes});
 }

@@ -13,6 +13,7 @@
 #include "arrays.h"
 #include "bindings.h"
 #include "errors.h"
+#include "gil.h"
 #include "leat/pipeline/packed_batch.h"
 #include "leat/plan/balance.h"
 #include "leat/plan/balance_within.h"
@@ -53,7 +54,7 @@ py::tuple pack_lengths(const ArrayOf<std::uint64_t>& lengths,
       .long_documents = value_or_raise(parse_long_documents(long_documents))};
   const auto of_window = span_of(lengths);
   const PackedRows rows = value_or_raise([&] {
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     return pack(of_window, options);
   }());
   const auto pieces = static_cast<py::ssize_t>(rows.pieces.size());
@@ -134,7 +135,7 @@ py::tuple fill_packed_arrays(const py::array& values,
       .positions = {positions.mutable_data(), entries},
       .labels = {labels.mutable_data(), entries}};
   const SequenceBounds bounds = value_or_raise([&] {
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     return fill_packed(from, rows, capacity, pad_token, into);
   }());
   return py::make_tuple(tokens, segment_ids, positions, labels,
@@ -156,7 +157,7 @@ py::tuple balance_costs(const ArrayOf<double>& costs, std::uint32_t ranks,
                         std::uint32_t micro_batches, bool equal_counts) {
   const auto of_items = span_of(costs);
   const BalancedDeal deal = value_or_raise([&] {
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     return balance(of_items, {.ranks = ranks,
                               .micro_batches = micro_batches,
                               .equal_counts = equal_counts});
@@ -176,7 +177,7 @@ py::tuple balance_costs_within(const ArrayOf<double>& costs,
                                .capacity = capacity,
                                .most_items = most_items};
   const BalancedDeal deal = value_or_raise([&] {
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     return balance_within(items,
                           {.ranks = ranks, .micro_batches = micro_batches});
   }());
@@ -204,7 +205,7 @@ py::tuple fill_budgeted_steps(const ArrayOf<std::uint64_t>& lengths,
   const MeasuredSamples window = {.lengths = span_of(lengths),
                                   .buckets = span_of(buckets)};
   const BudgetedSteps steps = value_or_raise([&] {
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     return fill_steps(window, options);
   }());
   return py::make_tuple(array_of<std::int64_t>(steps.samples),

@@ -12,6 +12,7 @@
 
 #include "bindings.h"
 #include "errors.h"
+#include "gil.h"
 #include "leat/base/env.h"
 #include "leat/base/units.h"
 #include "leat/cache/memcached/server_process.h"
@@ -76,7 +77,7 @@ std::unique_ptr<ServerProcess> start_server(
   options.threads = std::min(4U, effective_limits().threads());
   options.connections = connections_for(ranks);
   auto started = [&] {
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     return ServerProcess::start(options, process_env());
   }();
   return value_or_raise(std::move(started));  // May raise: with the GIL.

@@ -16,6 +16,7 @@
 #include "bindings.h"
 #include "errors.h"
 #include "functions.h"
+#include "gil.h"
 #include "leat/pipeline/ops/image_program.h"
 #include "leat/pipeline/ops/op.h"
 #include "leat/pipeline/ops/op_table.h"
@@ -155,7 +156,7 @@ class ProgramRunner {
   /// Runs `work` with a scratch of its own while Python runs on.
   template <class Work>
   auto unlocked(const Work& work) {
-    const py::gil_scoped_release released;
+    const GilReleased released;
     ScratchRef scratch = borrow();
     RunNotes notes;
     auto done = work(*scratch, notes);

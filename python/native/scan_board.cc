@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "derivation.h"
+#include "gil.h"
 #include "leat/base/errors.h"
 
 namespace py = pybind11;
@@ -26,23 +27,23 @@ class PythonScanBoard final : public ScanBoard {
         rank_{.rank = board_.attr("rank").cast<std::uint32_t>(),
               .world_size = board_.attr("world_size").cast<std::uint32_t>()} {}
   ~PythonScanBoard() override {
-    const py::gil_scoped_acquire locked;
+    const GilHeld locked;
     board_ = py::object();
   }
 
   Rank rank() const override { return rank_; }
 
   std::string begin(std::string_view place) override {
-    const py::gil_scoped_acquire locked;
-    return board_.attr("begin")(place).cast<std::string>();
+    const GilHeld locked;
+    return call_python(board_.attr("begin"), place).cast<std::string>();
   }
 
   void end(const std::string& opening, std::size_t shards) override {
-    const py::gil_scoped_acquire locked;
+    const GilHeld locked;
     bool is_interrupted = false;
     for (int attempt = 0; attempt < 2; ++attempt) {
       try {
-        board_.attr("end")(opening, shards);
+        call_python(board_.attr("end"), opening, shards);
         break;
       } catch (const py::error_already_set& raised) {
         if (!raised.matches(PyExc_KeyboardInterrupt)) break;
@@ -53,13 +54,15 @@ class PythonScanBoard final : public ScanBoard {
   }
 
   Result<bool> claim(const std::string& name, std::string_view text) override {
-    return ask<bool>(
-        [&] { return board_.attr("claim")(name, text).cast<bool>(); });
+    return ask<bool>([&] {
+      return call_python(board_.attr("claim"), name, text).cast<bool>();
+    });
   }
 
   Result<bool> put(const std::string& name, std::string_view bytes) override {
     return ask<bool>([&] {
-      return board_.attr("put")(name, py::bytes(bytes.data(), bytes.size()))
+      return call_python(board_.attr("put"), name,
+                         py::bytes(bytes.data(), bytes.size()))
           .cast<bool>();
     });
   }
@@ -77,14 +80,14 @@ class PythonScanBoard final : public ScanBoard {
                                           const std::string& name) {
     using Found = std::optional<std::string>;
     return ask<Found>([&] {
-      const py::object found = board_.attr(method)(name);
+      const py::object found = call_python(board_.attr(method), name);
       return found.is_none() ? Found() : Found(found.cast<std::string>());
     });
   }
 
   template <class Answer, class Call>
   static Result<Answer> ask(const Call& call) {
-    const py::gil_scoped_acquire locked;
+    const GilHeld locked;
     try {
       return call();
     } catch (const py::error_already_set& raised) {

@@ -17,6 +17,7 @@
 #include "bindings.h"
 #include "derivation.h"
 #include "errors.h"
+#include "gil.h"
 #include "interruptible.h"
 #include "leat/base/env.h"
 #include "leat/engine/dataset.h"
@@ -261,7 +262,7 @@ Dataset open_rows_of_table(const StoreOptions& store, const py::function& read,
   options.refresh = value_or_raise(Refresh::parse(refresh));
   return run_interruptibly([&](const std::stop_token& stop) {
     const auto made = [&]() -> Result<TableRows> {
-      const py::gil_scoped_acquire locked;
+      const GilHeld locked;
       try {
         const py::tuple all =
             read(py::cpp_function([stop] { return stop.stop_requested(); }));
@@ -321,7 +322,7 @@ class ObjectFile {
 /// Frees a file while others run: threads of its store may call Python.
 struct FreeFileUnlocked {
   void operator()(ObjectFile* file) const {
-    const py::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     delete file;
   }
 };

@@ -421,6 +421,11 @@ class Board(_scan_board.ScanBoard):
             raise KeyboardInterrupt
         super().end(opening, shards)
 
+class Lasts:  # So long Python takes to end, in which the thread that closes goes on.
+    def __del__(self, sleep=time.sleep):
+        sleep(0.5)
+
+lasts = Lasts()
 _scan_board.board = lambda: Board(Store(), 0, 2)
 loader = leat.Loader(sys.argv[1], **OPTIONS, rank=0, world_size=2)
 try:
