@@ -7,7 +7,7 @@ Three processes with seeds and orders of their own read the same photographs fro
 256, random crop to 224, flip, normalise, in batches of 32. There are four yardsticks, and a table for each that is asked
 for; all but `openimages` if nothing is said. They differ in the photographs, the epochs and the room of the caches:
 
-    smooth      512 as the demo's, 500 x 375, 37 KB; 3 epochs; room for 40 % of what is kept: pictures once resized
+    smooth      512 as the demo's, 500 x 375, 37 KB; 10 epochs; room for 40 % of what is kept: pictures once resized
     imagenet    1,024 as ImageNet's, 500 x 375, 110 KB; 8 epochs; room of 40 % of what all take decoded
     kept        1,024 as `imagenet`, 8 epochs; room for 40 % of what is kept, as `smooth` has it
     openimages  512 as Open Images', 1024 x 768, 315 KB; 8 epochs; room of 40 % of what all take decoded
@@ -15,10 +15,11 @@ for; all but `openimages` if nothing is said. They differ in the photographs, th
 Room of 40 % of the photographs' decoded size is more than 40 % of the size in which
 they are kept. All caches of a way share that room. `torch` is a DataLoader each, with
 Pillow and without a cache, since it has none. It has as many workers as were fastest in
-a sweep before, in which each worker made at least 20 batches; the sweep goes on until
-more workers are slower. `apart` are three loaders of Leat with a third of the room
-each, keeping bytes, pictures or the form that they find better; `shared` are the same
-with shared=True; `first` also has first_within= all positions.
+a sweep before, which goes on until more workers are slower. Each worker makes at least
+20 batches, there and in the table: all ways run more epochs where that takes more.
+`apart` are three loaders of Leat with a third of the room each, keeping bytes, pictures
+or the form that they find better; `shared` are the same with shared=True; `first` also
+has first_within= all positions.
 
 How to read it: `makespan_s` is the time from the start to the end of the last job.
 `of_torch` and `of_apart` divide by torch's and by the fastest of the ways that are
@@ -55,7 +56,7 @@ RESIZED = 341 * 256 * 3  # Bytes of a picture whose shorter side became 256.
 PAGES = 2 * 4096  # A record's head, and what fills up its pages.
 SHARE = 0.4  # The share of all photographs that caches have room for.
 MOST_WORKERS = 32  # Each takes some 60 MB of its own.
-LEAST_BATCHES = 20  # That each worker of torch makes in the sweep.
+LEAST_BATCHES = 20  # That each worker of torch makes, in the sweep and in the table.
 
 
 class Yardstick(NamedTuple):
@@ -63,12 +64,12 @@ class Yardstick(NamedTuple):
     room of caches is a share of."""
 
     shape: grainy_photographs.Shape
-    epochs: int
+    epochs: int  # More if torch's workers need more.
     bytes_of_room: int  # The size of a photograph.
 
 
 YARDSTICKS = {
-    "smooth": Yardstick(grainy_photographs.SHAPES["smooth"], 3, RESIZED),
+    "smooth": Yardstick(grainy_photographs.SHAPES["smooth"], 10, RESIZED),
     "imagenet": Yardstick(grainy_photographs.SHAPES["imagenet"], 8, grainy_photographs.SHAPES["imagenet"].pixel_bytes),
     "kept": Yardstick(grainy_photographs.SHAPES["imagenet"], 8, RESIZED),
     "openimages": Yardstick(grainy_photographs.SHAPES["openimages"], 8, grainy_photographs.SHAPES["openimages"].pixel_bytes),
@@ -155,17 +156,21 @@ def way(place: Place, told_of_each: list[str]) -> Callable[[], dict[str, float]]
     return run
 
 
+def least_epochs(place: Place, workers: int) -> int:
+    """In which each of torch's workers makes LEAST_BATCHES."""
+    return math.ceil(LEAST_BATCHES * workers / math.ceil(len(place.keys) / BATCH))
+
+
 def best_workers(place: Place, seeds: range) -> int:
     """torch's fastest number of workers of each of the jobs, here.
 
     More are tried until more are slower, or there are MOST_WORKERS; a trial is as long
     as each worker needs for LEAST_BATCHES.
     """
-    batches = math.ceil(len(place.keys) / BATCH)
     found: dict[int, float] = {}
     workers = 1
     while workers <= MOST_WORKERS:
-        epochs = math.ceil(LEAST_BATCHES * workers / batches)
+        epochs = least_epochs(place, workers)
         told = [place.told(seed, loader="torch", workers=workers, epochs=epochs) for seed in seeds]
         found[workers] = place.run(told)[0] / epochs
         if found[workers] > min(found.values()):
@@ -210,6 +215,7 @@ def ways_of(place: Place, room: int) -> dict[str, list[str]]:
     ways = {}
     if not args.ways or "torch" in args.ways:
         workers = 2 if args.quick else best_workers(place, seeds)
+        args.epochs = max(args.epochs, least_epochs(place, workers))
         ways["torch"] = [place.told(seed, loader="torch", workers=workers) for seed in seeds]
     for name, cache in caches.items():
         if not args.ways or name in args.ways:
@@ -252,7 +258,7 @@ def measure(name: str, args: argparse.Namespace) -> None:
     """Runs all ways by one yardstick and prints its table."""
     shape, epochs, bytes_of_room = YARDSTICKS[name]
     args = argparse.Namespace(**{
-        **vars(args), "photographs": args.photographs or shape.count, "epochs": 3 if args.quick else epochs,
+        **vars(args), "photographs": args.photographs or shape.count, "epochs": CHECKED_EPOCHS if args.quick else epochs,
     })  # fmt: skip
     room = int(args.photographs * (bytes_of_room + PAGES) * SHARE)
     with tempfile.TemporaryDirectory(prefix="leat-jobs-") as folder:

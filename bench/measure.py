@@ -57,13 +57,14 @@ def interleave(
 
 
 _published: tuple[pathlib.Path, str] | None = None  # The file, and the command.
-_is_begun = False  # Whether the file is this run's already.
+_tables: list[dict[str, Any]] = []  # That will be in it.
 
 
 def publish_to(file: pathlib.Path, command: str) -> None:
-    """From now on keep(), and so report(), writes the tables of this run into that file."""
-    global _published, _is_begun
-    _published, _is_begun = (file, command), False
+    """From now on keep(), and so report(), keeps the tables of this run for that file, which publish() writes."""
+    global _published
+    _published = (file, command)
+    _tables.clear()
 
 
 def publish_nothing(why: str) -> None:
@@ -76,15 +77,16 @@ def publish_nothing(why: str) -> None:
 
 def keep(title: str, rows: list[dict[str, Any]]) -> None:
     """Adds a table to what is published, if anything is."""
-    global _is_begun
-    if _published is None:
+    _tables.append({"title": title, "rows": rows})
+
+
+def publish() -> None:
+    """Writes the tables of a run that has come to its end: one that breaks off leaves those of the run before."""
+    if _published is None or not _tables:
         return
     file, command = _published
     file.parent.mkdir(exist_ok=True)
-    tables = json.loads(file.read_text())["tables"] if _is_begun else []
-    _is_begun = True
-    kept = {"command": command, "date": datetime.date.today().isoformat(), "machine": machine(),
-            "tables": [*tables, {"title": title, "rows": rows}]}  # fmt: skip
+    kept = {"command": command, "date": datetime.date.today().isoformat(), "machine": machine(), "tables": _tables}
     file.write_text(json.dumps(kept, indent=1) + "\n")
     print(f"kept in {file}; ./dev bench --publish writes the page", file=sys.stderr)
 

@@ -11,8 +11,6 @@ import shlex
 import sys
 
 HERE = pathlib.Path(__file__).parent
-
-
 PARTIAL = ("--only", "--part", "--ways")
 
 
@@ -47,7 +45,12 @@ def main() -> int:
     sys.argv = [str(script), *sys.argv[2:]]
     if is_published:
         measure.publish_to(publish.PUBLISHED / f"{script.stem[: -len('_bench')]}.json", command)
-    runpy.run_path(str(script), run_name="__main__")
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            raise
+    measure.publish()
     return 0
 
 
