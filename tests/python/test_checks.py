@@ -187,6 +187,27 @@ def test_headers_leaves_none_without_a_guard_to_the_build(tree):
     assert tree.run("check_headers.py").returncode == 1
 
 
+@pytest.mark.parametrize(("text", "status"), [
+    ("import pytest\npytest.importorskip('nowhere')\ndef test_a(): pass\n", 0),
+    ("import helper\ndef test_a(): pass\n", 0),
+    ("def test_a(): pass\n", 0),
+    ("def a_test(): pass\n", 1),
+])
+@pytest.mark.parametrize("others", [True, False])
+def test_a_python_file_without_a_test_is_found_and_one_that_is_skipped_is_not(tree, tmp_path, text, status, others):
+    tree.write("tests/python/test_x.py", text)
+    tree.write("tests/python/helper.py", "import pytest\npytest.skip('not here', allow_module_level=True)\n")
+    tree.write("tests/stress/helper.py", "")
+    if others:
+        tree.write("tests/stress/test_y.py", "def test_b(): pass\n")
+    tree.write("build/compile_commands.json", "[]")
+    tree.write("build/CTestTestfile.cmake", "")
+
+    run = tree.run("check_tests_built.py", tmp_path / "build")
+
+    assert (run.returncode, run.stdout) == (status, "tests/python/test_x.py: no test of it is run\n" if status else "")
+
+
 def test_names_of_this_repository_are_unique():
     run = subprocess.run([sys.executable, TOOLS / "check_names.py"],
                          capture_output=True, text=True, check=False)

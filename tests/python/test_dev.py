@@ -1,0 +1,69 @@
+"""./dev: what its functions do in a clone whose path has a space."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+class Clone:
+    """Has nothing but the functions of ./dev, without its commands."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.root = folder / "a clone"
+        self.programs = folder / "programs"
+        self.write("dev", (ROOT / "dev").read_text().partition("# --- the commands")[0])
+        self.write("build/x", "")
+        self.programs.mkdir()
+
+    def write(self, name: str, text: str) -> pathlib.Path:
+        file = self.root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    def program(self, name: str, script: str) -> None:
+        """Makes a program that comes before the machine's, or one of the clone's, by its path."""
+        file = self.root / name if "/" in name else self.programs / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"#!/bin/sh\n{script}\n")
+        file.chmod(0o755)
+
+    def command(self, script: str) -> list[str]:
+        return ["bash", "-c", f'source "$0"\n{script}', str(self.root / "dev")]
+
+    def env(self, **more: str) -> dict[str, str]:
+        return {**os.environ, "PATH": f"{self.programs}:{os.environ['PATH']}", **more}
+
+    def run(self, script: str, **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(self.command(script), capture_output=True, text=True, check=False, env=self.env(**env))
+
+
+@pytest.fixture
+def clone(tmp_path: pathlib.Path) -> Clone:
+    return Clone(tmp_path)
+
+
+PIP = """while [ "$1" != --target ]; do shift; done
+mkdir -p "$2" && echo "$2" >> "$ASKED" && exit "$STATUS"
+"""
+
+
+def test_what_pypi_did_not_give_is_asked_for_again(clone, tmp_path):
+    clone.write("tools/oracle-requirements.txt", "torchvision==1\n")
+    clone.program(".venv/bin/python", PIP)
+    asked = tmp_path / "asked"
+    set_up = "ensure_packages() { :; }; ensure_python() { :; }\nset_up test"
+
+    failed = clone.run(set_up, STATUS="1", ASKED=str(asked))
+    assert failed.returncode == 0
+    assert "no torchvision" in failed.stderr
+    for _ in range(2):  # The second has nothing to do.
+        assert clone.run(set_up, STATUS="0", ASKED=str(asked)).returncode == 0
+
+    assert asked.read_text() == f"{clone.root}/.venv/oracle\n" * 2
