@@ -67,3 +67,25 @@ def test_what_pypi_did_not_give_is_asked_for_again(clone, tmp_path):
         assert clone.run(set_up, STATUS="0", ASKED=str(asked)).returncode == 0
 
     assert asked.read_text() == f"{clone.root}/.venv/oracle\n" * 2
+
+
+CMAKE = """mkdir -p build/asan && : > build/asan/build.ninja
+echo "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" > build/asan/CMakeCache.txt
+"""
+
+
+@pytest.mark.parametrize(("home", "stays"), [("/another/clone", False), ("HERE/more", False), ("HERE", True)])
+def test_a_build_folder_of_another_clone_is_made_anew(clone, home, stays):
+    home = home.replace("HERE", str(clone.root))
+    clone.write("build/asan/CMakeCache.txt", f"# Made by hand\nCMAKE_HOME_DIRECTORY:INTERNAL={home}\n")
+    clone.write("build/asan/build.ninja", "")
+    object_file = clone.write("build/asan/x.o", "")
+    clone.program("cmake", CMAKE)
+    clone.program("ninja", "echo 'ninja: no work to do.'")
+
+    run = clone.run("build asan")
+
+    assert run.returncode == 0, run.stderr
+    assert object_file.exists() == stays
+    assert ("another clone's" in run.stderr) != stays
+    assert str(clone.root) in (clone.root / "build/asan/CMakeCache.txt").read_text()
