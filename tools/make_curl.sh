@@ -29,7 +29,7 @@ echo 'CURL_OPENSSL_4 { global: curl_*; local: *; };' > symbols
 cmake -S source -B build -G Ninja "$@" -DCMAKE_BUILD_TYPE=MinSizeRel -DBUILD_CURL_EXE=OFF -DBUILD_TESTING=OFF \
   -DHTTP_ONLY=ON -DENABLE_UNIX_SOCKETS=OFF -DUSE_LIBIDN2=OFF -DCURL_USE_LIBPSL=OFF -DCURL_USE_LIBSSH2=OFF \
   -DCURL_DISABLE_NTLM=ON -DCURL_ZLIB=OFF -DCURL_CA_BUNDLE=/etc/ssl/certs/ca-certificates.crt \
-  -DCMAKE_SHARED_LINKER_FLAGS="-Wl,--version-script=$folder/symbols" > log 2>&1 || { cat log >&2; exit 1; }
+  -DCMAKE_SHARED_LINKER_FLAGS="-Wl,--version-script=\"$folder/symbols\"" > log 2>&1 || { cat log >&2; exit 1; }
 cmake --build build --target libcurl -j "$(nproc)" > log 2>&1 || { cat log >&2; exit 1; }
 cp -L build/lib/libcurl.so.4 lib/
 rm -rf apt source build ./*.dsc ./*.tar.* log

@@ -89,3 +89,25 @@ def test_a_build_folder_of_another_clone_is_made_anew(clone, home, stays):
     assert object_file.exists() == stays
     assert ("another clone's" in run.stderr) != stays
     assert str(clone.root) in (clone.root / "build/asan/CMakeCache.txt").read_text()
+
+
+def test_steps_beside_another_are_waited_for_and_judged(clone):
+    run = clone.run(
+        'works() { echo "this works"; }; breaks() { echo "this breaks"; return 1; }\n'
+        'aside "first of two" works; aside "second of two" breaks; end_asides; verdict'
+    )  # fmt: skip
+
+    assert run.returncode == 1
+    assert run.stderr.splitlines()[:4] == ["dev: == first of two, begun before", "this works", "dev: == second of two, begun before", "this breaks"]
+    assert "dev: FAILED: second of two" in run.stderr
+    assert [file.name for file in (clone.root / "build").iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize(("named", "files"), [("a\nb c", ["a", "b c"]), ("", [])])
+def test_a_modules_python_tests_are_run_where_they_lie(clone, named, files):
+    clone.program("tools/python_tests_of.py", f"echo '{named}'" if named else ":")
+
+    run = clone.run('set_up() { :; }; build_release() { :; }; ctest() { :; }\npython_tests() { printf "<%s>\\n" "$@"; }\ntest_module base')
+
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines() == [f"<{file}>" for file in files]
