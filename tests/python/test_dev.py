@@ -111,3 +111,38 @@ def test_a_modules_python_tests_are_run_where_they_lie(clone, named, files):
 
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines() == [f"<{file}>" for file in files]
+
+
+def programs_but(folder: pathlib.Path, *without: str) -> str:
+    """A PATH with the machine's programs, less some."""
+    folder.mkdir()
+    for place in os.environ["PATH"].split(":"):
+        for program in pathlib.Path(place).glob("*"):
+            if program.name not in without and not (folder / program.name).exists():
+                (folder / program.name).symlink_to(program)
+    return str(folder)
+
+
+def test_where_there_is_no_dpkg_it_says_so_and_goes_on(clone, tmp_path):
+    clone.write("tools/debian-packages.txt", "g++  # the compiler\n")
+
+    run = clone.run('ensure_packages "$root/tools/debian-packages.txt" && echo "went on"', PATH=programs_but(tmp_path / "bin", "dpkg-query"))
+
+    assert (run.returncode, run.stdout) == (0, "went on\n")
+    assert "this is not Debian: install what is missing of tools/debian-packages.txt by your own means" in run.stderr
+
+
+@pytest.mark.parametrize(("user", "remedy"), [("0", "apt-get failed; its reason is above"), ("1000", "run this as root, then try again:  apt-get update && ")])
+def test_a_failure_of_apt_names_its_remedy(clone, user, remedy):
+    clone.write("tools/debian-packages.txt", "a-package-of-ours  # to be had nowhere\n")
+    clone.program("dpkg-query", "echo 'installed another'")
+    clone.program("apt-get", "echo 'no network' >&2; exit 100")
+    clone.program("sudo", '[ "$1" != -n ] || shift; exec "$@"')
+    clone.program("id", f"echo {user}")
+
+    run = clone.run('ensure_packages "$root/tools/debian-packages.txt"')
+
+    assert run.returncode == 1
+    assert "no network" in run.stderr
+    assert f"dev: {remedy}" in run.stderr
+    assert ("as root" in run.stderr) == (user != "0")
