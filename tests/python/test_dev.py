@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
+import signal
 import subprocess
 
 import pytest
@@ -146,3 +148,55 @@ def test_a_failure_of_apt_names_its_remedy(clone, user, remedy):
     assert "no network" in run.stderr
     assert f"dev: {remedy}" in run.stderr
     assert ("as root" in run.stderr) == (user != "0")
+
+
+def lines_until(process: subprocess.Popen[str], told: str) -> list[str]:
+    """Those that it says up to one that holds ``told``."""
+    assert process.stderr is not None
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if told in line:
+            return lines
+    pytest.fail(f"it never said {told!r}: {lines}")
+
+
+def test_a_second_one_says_that_it_waits_for_the_first(clone):
+    set_up = 'ensure_packages() { :; }; ensure_python() { :; }; ensure_oracle() { :; }; set_up test\n'
+    with subprocess.Popen(
+        clone.command(f'{set_up}say "holds it"; read -r'), stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clone.env()
+    ) as first:  # fmt: skip
+        lines_until(first, "holds it")
+        with subprocess.Popen(clone.command(f'{set_up}say "has it"'), stderr=subprocess.PIPE, text=True, env=clone.env()) as second:
+            lines_until(second, "dev: waiting for another ./dev")
+            first.communicate("\n")
+            lines_until(second, "dev: has it")
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(("end", "status"), [("sleep 60", -15), ("false", 1), (":", 0)])
+def test_no_aside_outlives_it(clone, end, status):
+    clone.program("tools/long", 'echo $$ > "$1"; exec sleep 600')
+    with subprocess.Popen(
+        clone.command(f'aside "long" "$root/tools/long" "$root/pid"; until [ -s "$root/pid" ]; do sleep 0.02; done; say begun\n{end}'),
+        stderr=subprocess.PIPE, text=True, env=clone.env(), start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            lines_until(process, "begun")
+            aside = int((clone.root / "pid").read_text())
+            if status < 0:
+                process.terminate()
+
+            assert process.wait(timeout=30) == status
+            assert not is_alive(aside)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+    assert [file.name for file in (clone.root / "build").iterdir()] == ["x"]
