@@ -200,3 +200,19 @@ def test_no_aside_outlives_it(clone, end, status):
                 os.killpg(process.pid, signal.SIGKILL)
 
     assert [file.name for file in (clone.root / "build").iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize(("user", "prefix", "words", "needed"), [
+    ("0", "/usr", "ours", False), ("0", "/opt/pyenv", "ours", True), ("1000", "/opt/pyenv", "ours", False),
+    ("1000", "/usr", "ours debian:sid", True), ("1000", "/usr", "--arch aarch64", True), ("0", "/usr", "", False),
+])  # fmt: skip
+def test_what_a_wheel_is_tried_in_is_installed_before_it_is_compiled(clone, user, prefix, words, needed):
+    clone.program("tools/wheel.sh", 'echo "made: $*"')
+    clone.program("id", f"echo {user}")
+    clone.program("ours", f"echo {prefix}")
+
+    run = clone.run(f'ensure_packages() {{ echo "needs ${{*#"$root"/}}"; }}\nmake_wheels {words}')
+
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines()[:-1] == (["needs tools/debian-wheel-packages.txt"] if needed else [])
+    assert run.stdout.splitlines()[-1].startswith("made: ")
