@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import re
 import signal
 import subprocess
 
@@ -216,3 +217,22 @@ def test_what_a_wheel_is_tried_in_is_installed_before_it_is_compiled(clone, user
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines()[:-1] == (["needs tools/debian-wheel-packages.txt"] if needed else [])
     assert run.stdout.splitlines()[-1].startswith("made: ")
+
+
+def test_python_is_set_up_before_it_is_run(clone):
+    clone.program("tools/python_tests_of.py", '[ -n "$SET_UP" ] || exit 127')
+
+    run = clone.run("set_up() { export SET_UP=$1; }; step() { echo $2; }\ntest_module base")
+
+    assert (run.returncode, run.stdout) == (0, "build_release\nctest\n"), run.stderr
+
+
+def test_a_site_that_is_not_built_is_a_failure_of_docs_alone(clone):
+    clone.write("tools/docs-requirements.txt", "mkdocs==1\n")
+    clone.program(".venv/bin/python", "exit 1")
+
+    for status in (0, 1):
+        run = clone.run(f"docs {status}")
+        assert run.returncode == status
+        assert "the site is not built" in run.stderr
+    assert re.search(r"^  docs\) .*; docs 1 ;;$", (ROOT / "dev").read_text(), re.MULTILINE)
