@@ -115,7 +115,7 @@ def test_layers_refuses_a_module_that_is_not_above(tree):
 
 
 @pytest.mark.parametrize(("ci", "has_pip", "status"), [
-    ("", True, 0), ("true", False, 0), ("true", True, 1)])
+    ("", True, 0), ("true", False, 0), ("true", True, 1), ("1", True, 1)])
 def test_types_are_missed_on_ci_alone(tmp_path, ci, has_pip, status):
     python = tmp_path / "python"
     python.write_text(

@@ -236,3 +236,22 @@ def test_a_site_that_is_not_built_is_a_failure_of_docs_alone(clone):
         assert run.returncode == status
         assert "the site is not built" in run.stderr
     assert re.search(r"^  docs\) .*; docs 1 ;;$", (ROOT / "dev").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize(("told", "ci"), [({}, "true"), ({"CI": ""}, "true"), ({"CI": "1"}, "1")])
+def test_ci_runs_the_tests_as_ci(clone, told, ci):
+    runner = clone.write(".ci/run", (ROOT / ".ci/run").read_text())
+    clone.program("./dev", 'echo "$1 $CI"')
+
+    environment = {name: value for name, value in clone.env(**told).items() if name != "CI" or "CI" in told}
+    run = subprocess.run(["bash", runner], capture_output=True, text=True, check=False, env=environment)
+
+    assert (run.returncode, run.stdout) == (0, f"test {ci}\n"), run.stderr
+
+
+@pytest.mark.parametrize(("ci", "has_pip", "missing"), [("", True, 0), ("true", False, 0), ("true", True, 1), ("1", True, 1)])
+def test_what_pypi_lacks_is_missed_on_ci_alone(clone, ci, has_pip, missing):
+    if has_pip:
+        clone.program(".venv/bin/pip", ":")
+
+    assert clone.run("missing_from_pypi", CI=ci).stdout == f"{missing}\n"
