@@ -168,8 +168,9 @@ def test_the_demo_installs_what_it_imports_and_no_more():
 SAID = (
     "dev: setting up, once\ndev: installing g++ cmake\ndev:   apt-get install, 10 s: Unpacking g++\n"
     "dev: installing 6 Python packages, and theirs, into .venv\ndev: compiling up to 430 files: at most 8 minutes\n"
-    "[1/430] Building CXX object\nmaking photographs\nLeat  294/s\n"
+    "[1/430] Building CXX object\nmaking the photographs and the digits\nLeat  294/s\n"
 )
+BROKEN = SAID.partition("making")[0] + "FAILED: leat/x.o\nx.cc:1: error: no\nninja: build stopped: subcommand failed.\n"
 
 
 @pytest.mark.parametrize(("said", "last", "parts"), [
@@ -177,13 +178,24 @@ SAID = (
     (SAID, "compiling", ["apt", "pypi", "compiling"]),
     (SAID, "pypi", ["apt", "pypi"]),
     (SAID.partition("making")[0], "demo", None),
+    (BROKEN, "demo", None),
+    (BROKEN, "compiling", None),
+    (BROKEN, "pypi", ["apt", "pypi"]),
 ])  # fmt: skip
 def test_a_set_up_is_timed_part_by_part(said, last, parts):
     done = subprocess.run([sys.executable, ROOT / "tools/time_set_up.py", last], input=said, capture_output=True, text=True, check=False)
 
     assert (done.returncode == 0) == (parts is not None)
     if parts is None:
-        assert "before the part demo" in done.stderr
+        assert "before the part demo; its reason is above" in done.stderr
+        assert "together" not in done.stdout
     else:
         assert re.findall(r"^(\w+) +\d+ s$", done.stdout, re.MULTILINE) == [*parts, "together"]
-        assert ("making photographs" in done.stdout) == (last == "demo")
+        assert ("making the photographs" in done.stdout) == (last == "demo")
+
+
+def test_the_demo_begins_with_the_line_that_its_time_begins_with():
+    first = re.search(r'\bsay\(f?"(.*)"\)', (ROOT / "examples/demo.py").read_text())
+    begins = re.search(r'"demo": r"(.*)"', (ROOT / "tools/time_set_up.py").read_text())
+
+    assert first and begins and re.match(begins[1], first[1])
