@@ -40,7 +40,7 @@ say() { echo "wheel: $*" >&2; }
 
 make_tools() {  # In $tools, apart from the project's .venv
   tools=$root/build/wheel-tools
-  [ -x "$tools/bin/python" ] || /usr/bin/python3 -m venv "$tools"
+  "$tools/bin/python" -m pip --version > /dev/null 2>&1 || /usr/bin/python3 -m venv --clear "$tools"
   "$tools/bin/python" -m pip install -qq --disable-pip-version-check \
     -r "$root/tools/wheel-requirements.txt"
   PATH=$tools/bin:$PATH

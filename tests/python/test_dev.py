@@ -255,3 +255,27 @@ def test_what_pypi_lacks_is_missed_on_ci_alone(clone, ci, has_pip, missing):
         clone.program(".venv/bin/pip", ":")
 
     assert clone.run("missing_from_pypi", CI=ci).stdout == f"{missing}\n"
+
+
+INTERPRETER = """case "$*" in
+  *SOABI*) echo cpython-312-ours ;;
+  *base_prefix*) echo "VERSION" ;;
+  "-m venv "*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
+  "-m pip --version") exit HAS_PIP ;;
+  *) exit 7 ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(("version", "has_pip", "stays"), [("3.12.1 /usr", 0, True), ("3.12.0 /usr", 0, False), ("3.12.1 /opt", 0, False), ("3.12.1 /usr", 1, False)])
+def test_an_interpreters_tests_have_a_venv_of_that_interpreter(clone, version, has_pip, stays):
+    clone.program("a python/python", INTERPRETER.replace("VERSION", "3.12.1 /usr").replace("HAS_PIP", "0"))
+    clone.program("build/cpython-312-ours/venv/bin/python", INTERPRETER.replace("VERSION", version).replace("HAS_PIP", str(has_pip)))
+    ours = clone.write("build/cpython-312-ours/venv/ours", "")
+    script = clone.write("tools/test_python.sh", (ROOT / "tools/test_python.sh").read_text())
+
+    run = subprocess.run(["bash", script, clone.root / "a python/python"], capture_output=True, text=True, check=False)
+
+    assert run.returncode == 7, run.stderr  # There is nothing to install from.
+    assert (clone.root / "build/cpython-312-ours/venv/bin/python").exists()
+    assert ours.exists() == stays
