@@ -14,3 +14,4 @@ python -m mypy
 # pybind11 has a metaclass of its own, which no stub can name.
 python -m mypy.stubtest leat._native --allowlist <(echo 'leat\._native\.[A-Z]\w+') \
   --ignore-unused-allowlist
+python tools/check_stub.py leat._native python/leat/_native.pyi

@@ -133,6 +133,22 @@ def test_types_are_missed_on_ci_alone(tmp_path, ci, has_pip, status):
     assert "mypy is not installed" in run.stderr
 
 
+@pytest.mark.parametrize(("stub", "says"), [
+    ("class A: ...\nclass B: ...\n", ""),
+    ("class A: ...\n", "lacks the class B of engine\n"),
+    ("class A: ...\nclass B: ...\nclass C: ...\n", "engine has no class C\n"),
+    ("class A: ...\nB = A\n", "lacks the class B of engine\n"),
+])
+def test_a_class_that_a_module_or_its_stub_lacks_is_found(tree, tmp_path, stub, says):
+    tree.write("tools/engine.py", "class A: pass\nclass B: pass\na = A()\n")
+    tree.write("engine.pyi", f"a: A\n{stub}")
+
+    run = tree.run("check_stub.py", "engine", tmp_path / "engine.pyi")
+
+    assert run.stdout == (f"{tmp_path}/engine.pyi: {says}" if says else "")
+    assert run.returncode == (1 if says else 0)
+
+
 def test_headers_finds_one_that_leans_on_others(tree):
     tree.write("leat/plan/needs.h", "#pragma once\ninline A make() { return {}; }\n")
 
