@@ -3,12 +3,13 @@
 # protocols, for which it brings 9 MB of libraries (Kerberos, LDAP, SSH, GnuTLS, …).
 #   make_curl.sh FOLDER [CMAKE-ARGUMENT...]
 # FOLDER/lib/libcurl.so.4 takes the place of Debian's: the same source, with Debian's fixes,
-# and the same names of symbols. Once: it stays as long as the arguments are the same.
+# and the same names of symbols. It stays for a month, if the arguments are the same; then it
+# is made anew, with the fixes that Debian has then.
 set -euo pipefail
 folder=$(realpath -m "$1")
 shift
 stamp="bookworm $*"
-[ "$(cat "$folder/made" 2> /dev/null)" = "$stamp" ] && exit
+[ "$(find "$folder/made" -mtime -30 -exec cat {} + 2> /dev/null)" = "$stamp" ] && exit
 rm -rf "$folder"
 mkdir -p "$folder/apt/lists/partial" "$folder/lib"
 cd "$folder"

@@ -8,6 +8,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -279,3 +280,20 @@ def test_an_interpreters_tests_have_a_venv_of_that_interpreter(clone, version, h
     assert run.returncode == 7, run.stderr  # There is nothing to install from.
     assert (clone.root / "build/cpython-312-ours/venv/bin/python").exists()
     assert ours.exists() == stays
+
+
+@pytest.mark.parametrize(("script", "words", "stamp", "maker", "made"), [
+    ("make_curl.sh", ["-DA=1"], "bookworm -DA=1", "apt-get", "folder/made"),
+    ("make_root.sh", ["bare", "sid", "arm64", "git"], "bare sid arm64 git", "mmdebstrap", "folder.made"),
+])  # fmt: skip
+@pytest.mark.parametrize(("days", "anew"), [(20, False), (40, True)])
+def test_what_comes_from_debian_is_made_anew_after_a_month(clone, script, words, stamp, maker, made, days, anew):
+    clone.program(maker, "echo 'making it' >&2; exit 1")
+    clone.program("apt-config", ":")
+    file = clone.write(made, f"{stamp}\n")
+    os.utime(file, (then := time.time() - days * 86400, then))
+
+    run = subprocess.run([ROOT / "tools" / script, clone.root / "folder", *words], capture_output=True, text=True, check=False, env=clone.env())
+
+    assert ("making it" in run.stderr) == anew, run.stderr
+    assert (run.returncode != 0) == anew
