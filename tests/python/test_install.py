@@ -88,6 +88,7 @@ def test_pip_installs_into_an_environment_of_its_own(page):
     made = re.search(r"python3 -m venv (\S+) && \. (\S+)/bin/activate", text)
 
     assert made and made[1] == made[2]
+    assert made[1] != "~/leat", "a clone in the home folder lies there"
     assert made.end() < text.index("pip install .")
 
 
