@@ -195,6 +195,16 @@ def test_headers_leaves_to_the_build_those_that_a_source_includes_first(tree, so
     assert (tree.run("check_headers.py").returncode == 0) == left
 
 
+def test_headers_checks_all_itself_if_asked(tree):
+    """Also after a run that left some to the build: what was not checked is not remembered as good."""
+    tree.write("leat/plan/needs.h", "#pragma once\ninline A make() { return {}; }\n")
+    tree.write("leat/plan/needs.cc", '#include "leat/plan/needs.h"\n')
+    tree.write("leat/plan/CMakeLists.txt", "leat_module(plan SOURCES needs.cc)")
+    assert tree.run("check_headers.py").returncode == 0
+
+    assert tree.run("check_headers.py", "--all").returncode == 1
+
+
 def test_headers_leaves_none_without_a_guard_to_the_build(tree):
     tree.write("leat/plan/twice.h", "struct Twice {};\n")
     tree.write("leat/plan/twice.cc", '#include "leat/plan/twice.h"\n')
