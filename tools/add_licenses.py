@@ -23,22 +23,26 @@ import sys
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+COMMON = pathlib.Path("/usr/share/common-licenses")
 
 
 def packages_of(library: str) -> set[str]:
-    """The package of a library that auditwheel renamed: ``libtiff-4cadf372.so.6.0.0`` is ``libtiff.so.6.0.0``."""
+    """Those that have a library, which auditwheel renamed: ``libz-4cadf372.so.1`` is ``libz.so.1``."""
     name = re.sub(r"-[0-9a-f]{8}(?=\.)", "", library, count=1)
-    told = subprocess.run(["dpkg-query", "--search", f"*/lib/*-linux-gnu/{name}"], capture_output=True, text=True, check=False).stdout
+    search = ["dpkg-query", "--search", f"*/lib/*-linux-gnu/{name}"]
+    told = subprocess.run(search, capture_output=True, text=True, check=False).stdout
     packages = set(re.findall(r"^([a-z0-9+.-]+)(?::\w+)?: ", told, re.MULTILINE))
     if not packages:
-        sys.exit(f"leat.libs/{library}: no package of Debian has {name}, so its licence is not known; build with Debian's library")
+        sys.exit(f"leat.libs/{library}: no package of Debian has {name}, so its licence is not known; "
+                 "build with Debian's library")  # fmt: skip
     return packages
 
 
 def compiled_in() -> list[list[str]]:
-    """The packages that Leat is built with, whose headers may hold code; each entry may be met by any of its names."""
+    """The packages that Leat is built with, whose headers may hold code: for each, its names, any of which may do."""
     lines = (ROOT / "tools/debian-packages.txt").read_text().splitlines()
-    return [entry.split("|") for entry in (line.partition("#")[0].strip() for line in lines) if re.match(r"lib[^|]*-dev|nlohmann", entry)]
+    entries = (line.partition("#")[0].strip() for line in lines)
+    return [entry.split("|") for entry in entries if re.match(r"lib[^|]*-dev|nlohmann", entry)]
 
 
 def notice_of(packages: list[str], debian: pathlib.Path) -> tuple[str, bytes]:
@@ -46,7 +50,8 @@ def notice_of(packages: list[str], debian: pathlib.Path) -> tuple[str, bytes]:
         notice = debian / "usr/share/doc" / package / "copyright"
         if notice.is_file():
             return package, notice.read_bytes()
-    sys.exit(f"{debian / 'usr/share/doc' / packages[0]} has no copyright: install {packages[0]} there, with its documentation")
+    folder = debian / "usr/share/doc" / packages[0]
+    sys.exit(f"{folder} has no copyright: install {packages[0]} there, with its documentation")
 
 
 def notice_of_pybind11() -> bytes:
@@ -60,13 +65,15 @@ def licences(libraries: list[str], debian: pathlib.Path) -> dict[str, bytes]:
     """Files of the folder ``licenses``."""
     owners = {library: sorted(packages_of(library)) for library in libraries}
     found = dict(notice_of(packages, debian) for packages in [*owners.values(), *compiled_in()])
-    named = {name.decode() for notice in found.values() for name in re.findall(rb"/usr/share/common-licenses/([A-Za-z]+(?:-\d+(?:\.\d+)*)?)", notice)}
-    common = {name: file for name in named if (file := pathlib.Path("/usr/share/common-licenses") / name).is_file()}
+    notices = b"\n".join(found.values()).decode(errors="replace")
+    named = set(re.findall(rf"{COMMON}/([A-Za-z]+(?:-\d+(?:\.\d+)*)?)", notices))
+    table = [f"{library} {notice_of(packages, debian)[0]}\n" for library, packages in owners.items()]
     return {
         **{f"{package}/copyright": notice for package, notice in found.items()},
-        **{f"common-licenses/{name}": file.read_bytes() for name, file in common.items()},
+        # A notice may misspell a name: GPL-2.0.
+        **{f"common-licenses/{name}": (COMMON / name).read_bytes() for name in named if (COMMON / name).is_file()},
         "pybind11/copyright": notice_of_pybind11(),
-        "leat.libs.txt": "".join(f"{library} {notice_of(packages, debian)[0]}\n" for library, packages in owners.items()).encode(),
+        "leat.libs.txt": "".join(table).encode(),
     }
 
 
@@ -91,7 +98,7 @@ def main() -> None:
     debian = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else "/")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    libraries = [name.partition("/")[2] for name in names if name.startswith("leat.libs/") and not name.endswith("/")]
+    libraries = [found[1] for name in names if (found := re.fullmatch(r"leat\.libs/(.+)", name))]
     [record] = [name for name in names if re.fullmatch(r"leat-[^/]+\.dist-info/RECORD", name)]
     folder = record.replace("RECORD", "licenses")
     add(wheel, {f"{folder}/{name}": content for name, content in licences(libraries, debian).items()}, record)

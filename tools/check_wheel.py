@@ -56,7 +56,8 @@ def too_new(archive: zipfile.ZipFile, name: str) -> list[str]:
     told = (int(tag[1]), int(tag[2]))
     wrong = []
     if told > NEWEST_GLIBC:
-        wrong.append(f"needs glibc {told[0]}.{told[1]}, newer than {NEWEST_GLIBC[0]}.{NEWEST_GLIBC[1]}: make it on Debian 12")
+        newest = ".".join(map(str, NEWEST_GLIBC))
+        wrong.append(f"needs glibc {told[0]}.{told[1]}, newer than {newest}: make it on Debian 12")
     for entry in archive.namelist():
         if entry == "leat/bin/leat" or re.match(r"leat(\.libs)?/[^/]*\.so", entry):
             asked = glibc_asked_for(archive.read(entry))
@@ -66,8 +67,9 @@ def too_new(archive: zipfile.ZipFile, name: str) -> list[str]:
 
 
 def unlicensed(archive: zipfile.ZipFile, names: list[str]) -> list[str]:
-    """Complaints about each library without its licence, and about the wheel without its own; tools/add_licenses.py puts them there."""
-    folder = next((name for name in names if name.endswith(".dist-info/METADATA")), "METADATA").replace("METADATA", "licenses")
+    """Complaints about each licence that tools/add_licenses.py should have put there, and about Leat's own."""
+    metadata = next((name for name in names if name.endswith(".dist-info/METADATA")), "METADATA")
+    folder = metadata.replace("METADATA", "licenses")
     table = f"{folder}/leat.libs.txt"
     owners = dict(line.split() for line in archive.read(table).decode().splitlines()) if table in names else {}
     wrong = [] if f"{folder}/LICENSE" in names else [f"is missing: {folder}/LICENSE"]

@@ -59,5 +59,6 @@ python3 "$root/tools/time_set_up.py" "$last" < "$machine/log"
 status=0
 wait "$user" || status=$?
 user=
-[ "$status" = 0 ] || echo "time_set_up: ./dev demo failed; its reason is above, and the times are no complete set-up's" >&2
+[ "$status" = 0 ] ||
+  echo "time_set_up: ./dev demo failed; its reason is above, and the times are no complete set-up's" >&2
 exit "$status"

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import time
+from typing import Any
 
 import pytest
 
@@ -43,6 +44,9 @@ class Clone:
 
     def env(self, **more: str) -> dict[str, str]:
         return {**os.environ, "PATH": f"{self.programs}:{os.environ['PATH']}", **more}
+
+    def begin(self, script: str, **options: Any) -> subprocess.Popen[str]:
+        return subprocess.Popen(self.command(script), stderr=subprocess.PIPE, text=True, env=self.env(), **options)
 
     def run(self, script: str, **env: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(self.command(script), capture_output=True, text=True, check=False, env=self.env(**env))
@@ -102,7 +106,9 @@ def test_steps_beside_another_are_waited_for_and_judged(clone):
     )  # fmt: skip
 
     assert run.returncode == 1
-    assert run.stderr.splitlines()[:4] == ["dev: == first of two, begun before", "this works", "dev: == second of two, begun before", "this breaks"]
+    assert run.stderr.splitlines()[:4] == [
+        "dev: == first of two, begun before", "this works", "dev: == second of two, begun before", "this breaks",
+    ]  # fmt: skip
     assert "dev: FAILED: second of two" in run.stderr
     assert [file.name for file in (clone.root / "build").iterdir()] == ["x"]
 
@@ -111,7 +117,11 @@ def test_steps_beside_another_are_waited_for_and_judged(clone):
 def test_a_modules_python_tests_are_run_where_they_lie(clone, named, files):
     clone.program("tools/python_tests_of.py", f"echo '{named}'" if named else ":")
 
-    run = clone.run('set_up() { :; }; build_release() { :; }; ctest() { :; }\npython_tests() { printf "<%s>\\n" "$@"; }\ntest_module base')
+    run = clone.run(
+        'set_up() { :; }; build_release() { :; }; ctest() { :; }\n'
+        'python_tests() { printf "<%s>\\n" "$@"; }\n'
+        "test_module base"
+    )  # fmt: skip
 
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines() == [f"<{file}>" for file in files]
@@ -130,13 +140,17 @@ def programs_but(folder: pathlib.Path, *without: str) -> str:
 def test_where_there_is_no_dpkg_it_says_so_and_goes_on(clone, tmp_path):
     clone.write("tools/debian-packages.txt", "g++  # the compiler\n")
 
-    run = clone.run('ensure_packages "$root/tools/debian-packages.txt" && echo "went on"', PATH=programs_but(tmp_path / "bin", "dpkg-query"))
+    path = programs_but(tmp_path / "bin", "dpkg-query")
+    run = clone.run('ensure_packages "$root/tools/debian-packages.txt" && echo "went on"', PATH=path)
 
     assert (run.returncode, run.stdout) == (0, "went on\n")
     assert "this is not Debian: install what is missing of tools/debian-packages.txt by your own means" in run.stderr
 
 
-@pytest.mark.parametrize(("user", "remedy"), [("0", "apt-get failed; its reason is above"), ("1000", "run this as root, then try again:  apt-get update && ")])
+@pytest.mark.parametrize(("user", "remedy"), [
+    ("0", "apt-get failed; its reason is above"),
+    ("1000", "run this as root, then try again:  apt-get update && "),
+])  # fmt: skip
 def test_a_failure_of_apt_names_its_remedy(clone, user, remedy):
     clone.write("tools/debian-packages.txt", "a-package-of-ours  # to be had nowhere\n")
     clone.program("dpkg-query", "echo 'installed another'")
@@ -165,11 +179,9 @@ def lines_until(process: subprocess.Popen[str], told: str) -> list[str]:
 
 def test_a_second_one_says_that_it_waits_for_the_first(clone):
     set_up = 'ensure_packages() { :; }; ensure_python() { :; }; ensure_oracle() { :; }; set_up test\n'
-    with subprocess.Popen(
-        clone.command(f'{set_up}say "holds it"; read -r'), stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clone.env()
-    ) as first:  # fmt: skip
+    with clone.begin(f'{set_up}say "holds it"; read -r', stdin=subprocess.PIPE) as first:
         lines_until(first, "holds it")
-        with subprocess.Popen(clone.command(f'{set_up}say "has it"'), stderr=subprocess.PIPE, text=True, env=clone.env()) as second:
+        with clone.begin(f'{set_up}say "has it"') as second:
             lines_until(second, "dev: waiting for another ./dev")
             first.communicate("\n")
             lines_until(second, "dev: has it")
@@ -185,10 +197,8 @@ def is_alive(pid: int) -> bool:
 @pytest.mark.parametrize(("end", "status"), [("sleep 60", -15), ("false", 1), (":", 0)])
 def test_no_aside_outlives_it(clone, end, status):
     clone.program("tools/long", 'echo $$ > "$1"; exec sleep 600')
-    with subprocess.Popen(
-        clone.command(f'aside "long" "$root/tools/long" "$root/pid"; until [ -s "$root/pid" ]; do sleep 0.02; done; say begun\n{end}'),
-        stderr=subprocess.PIPE, text=True, env=clone.env(), start_new_session=True,
-    ) as process:  # fmt: skip
+    begin = 'aside "long" "$root/tools/long" "$root/pid"; until [ -s "$root/pid" ]; do sleep 0.02; done; say begun\n'
+    with clone.begin(begin + end, start_new_session=True) as process:
         try:
             lines_until(process, "begun")
             aside = int((clone.root / "pid").read_text())
@@ -244,13 +254,15 @@ def test_ci_runs_the_tests_as_ci(clone, told, ci):
     runner = clone.write(".ci/run", (ROOT / ".ci/run").read_text())
     clone.program("./dev", 'echo "$1 $CI"')
 
-    environment = {name: value for name, value in clone.env(**told).items() if name != "CI" or "CI" in told}
-    run = subprocess.run(["bash", runner], capture_output=True, text=True, check=False, env=environment)
+    env = {name: value for name, value in clone.env(**told).items() if name != "CI" or "CI" in told}
+    run = subprocess.run(["bash", runner], capture_output=True, text=True, check=False, env=env)
 
     assert (run.returncode, run.stdout) == (0, f"test {ci}\n"), run.stderr
 
 
-@pytest.mark.parametrize(("ci", "has_pip", "missing"), [("", True, 0), ("true", False, 0), ("true", True, 1), ("1", True, 1)])
+@pytest.mark.parametrize(("ci", "has_pip", "missing"), [
+    ("", True, 0), ("true", False, 0), ("true", True, 1), ("1", True, 1),
+])  # fmt: skip
 def test_what_pypi_lacks_is_missed_on_ci_alone(clone, ci, has_pip, missing):
     if has_pip:
         clone.program(".venv/bin/pip", ":")
@@ -268,10 +280,13 @@ esac
 """
 
 
-@pytest.mark.parametrize(("version", "has_pip", "stays"), [("3.12.1 /usr", 0, True), ("3.12.0 /usr", 0, False), ("3.12.1 /opt", 0, False), ("3.12.1 /usr", 1, False)])
-def test_an_interpreters_tests_have_a_venv_of_that_interpreter(clone, version, has_pip, stays):
+@pytest.mark.parametrize(("version", "pip", "stays"), [
+    ("3.12.1 /usr", 0, True), ("3.12.0 /usr", 0, False), ("3.12.1 /opt", 0, False), ("3.12.1 /usr", 1, False),
+])  # fmt: skip
+def test_an_interpreters_tests_have_a_venv_of_that_interpreter(clone, version, pip, stays):
+    kept = INTERPRETER.replace("VERSION", version).replace("HAS_PIP", str(pip))
     clone.program("a python/python", INTERPRETER.replace("VERSION", "3.12.1 /usr").replace("HAS_PIP", "0"))
-    clone.program("build/cpython-312-ours/venv/bin/python", INTERPRETER.replace("VERSION", version).replace("HAS_PIP", str(has_pip)))
+    clone.program("build/cpython-312-ours/venv/bin/python", kept)
     ours = clone.write("build/cpython-312-ours/venv/ours", "")
     script = clone.write("tools/test_python.sh", (ROOT / "tools/test_python.sh").read_text())
 
@@ -293,7 +308,8 @@ def test_what_comes_from_debian_is_made_anew_after_a_month(clone, script, words,
     file = clone.write(made, f"{stamp}\n")
     os.utime(file, (then := time.time() - days * 86400, then))
 
-    run = subprocess.run([ROOT / "tools" / script, clone.root / "folder", *words], capture_output=True, text=True, check=False, env=clone.env())
+    command = [ROOT / "tools" / script, clone.root / "folder", *words]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, env=clone.env())
 
     assert ("making it" in run.stderr) == anew, run.stderr
     assert (run.returncode != 0) == anew

@@ -202,14 +202,17 @@ def test_the_demo_begins_with_the_line_that_its_time_begins_with():
     assert first and begins and re.match(begins[1], first[1])
 
 
-@pytest.mark.parametrize(("missing", "word", "fails"), [("nothing", "QUIET", False), ("libhwy", "QUIET", False), ("libxxhash", "REQUIRED", True)])
+@pytest.mark.parametrize(("missing", "word", "fails"), [
+    ("nothing", "QUIET", False), ("libhwy", "QUIET", False), ("libxxhash", "REQUIRED", True),
+])  # fmt: skip
 def test_a_project_may_do_without_leat_where_a_library_is_missing(tmp_path, missing, word, fails):
     package = tmp_path / "package"
     package.mkdir()
     shutil.copy(ROOT / "cmake/leat-config.cmake", package)
     (package / "leat-targets.cmake").touch()
     pkg_config = tmp_path / "pkg-config"
-    pkg_config.write_text(f'#!/bin/sh\ncase "$*" in *{missing}*) exit 1 ;; esac\nexec {shutil.which("pkg-config")} "$@"\n')
+    real = shutil.which("pkg-config")
+    pkg_config.write_text(f'#!/bin/sh\ncase "$*" in *{missing}*) exit 1 ;; esac\nexec {real} "$@"\n')
     pkg_config.chmod(0o755)
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.22)\nproject(user LANGUAGES C CXX)\n"
@@ -217,7 +220,8 @@ def test_a_project_may_do_without_leat_where_a_library_is_missing(tmp_path, miss
     )
 
     done = subprocess.run(
-        ["cmake", "-G", "Ninja", "-S", tmp_path, "-B", tmp_path / "build", f"-Dleat_DIR={package}", f"-DPKG_CONFIG_EXECUTABLE={pkg_config}"],
+        ["cmake", "-G", "Ninja", "-S", tmp_path, "-B", tmp_path / "build", f"-Dleat_DIR={package}",
+         f"-DPKG_CONFIG_EXECUTABLE={pkg_config}"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
 

@@ -19,9 +19,11 @@ ROOT = pathlib.Path(__file__).parents[2]
 INFO = "leat-0.1.0.dist-info"
 LIBRARIES = ["libtiff-4cadf372.so.6.0.0", "liblber-2-64f183c1.5.so.0.1.8"]
 CONTENT = {
-    "leat/__init__.py": "", "leat/py.typed": "", "leat/_native.pyi": "", "leat/bin/leat": "", "leat/_native.cpython-311-x86_64-linux-gnu.so": "",
+    "leat/__init__.py": "", "leat/py.typed": "", "leat/_native.pyi": "", "leat/bin/leat": "",
+    "leat/_native.cpython-311-x86_64-linux-gnu.so": "",
     **{f"leat.libs/{library}": "" for library in LIBRARIES},
-    f"{INFO}/METADATA": "Name: leat\n", f"{INFO}/RECORD": f"leat/py.typed,,0\n{INFO}/RECORD,,\n", f"{INFO}/licenses/LICENSE": "ours",
+    f"{INFO}/METADATA": "Name: leat\n", f"{INFO}/RECORD": f"leat/py.typed,,0\n{INFO}/RECORD,,\n",
+    f"{INFO}/licenses/LICENSE": "ours",
 }  # fmt: skip
 LICENSED = {
     **CONTENT,
@@ -40,10 +42,10 @@ def write_wheel(folder: pathlib.Path, content: dict[str, str], glibc: str = "2_3
 
 @pytest.fixture
 def run(tmp_path):
-    """Runs a tool among packages of its own: an elftools that finds nothing in a file, pybind11's licence and a dpkg."""
+    """Runs a tool beside an elftools that finds nothing in a file, pybind11's licence and a dpkg."""
     packages = {
         "elftools/__init__.py": "", "elftools/elf/__init__.py": "",
-        "elftools/elf/elffile.py": "class ELFFile:\n    def __init__(self, file): pass\n    def iter_sections(self): return []\n",
+        "elftools/elf/elffile.py": "class ELFFile:\n    def __init__(*_): pass\n    def iter_sections(_): return []\n",
         "elftools/elf/gnuversions.py": "class GNUVerNeedSection: pass\n",
         "pybind11-9.dist-info/METADATA": "Name: pybind11\n",
         "pybind11-9.dist-info/RECORD": "pybind11-9.dist-info/licenses/LICENSE,,\n",
@@ -51,7 +53,7 @@ def run(tmp_path):
         "dpkg-query": """#!/bin/sh
 case "$2" in
   */lib/*-linux-gnu/libtiff.so.6.0.0) echo "libtiff6:amd64: /usr/lib/x86_64-linux-gnu/libtiff.so.6.0.0" ;;
-  */lib/*-linux-gnu/liblber-2.5.so.0.1.8) echo "libldap-2.5-0:amd64: /usr/lib/x86_64-linux-gnu/liblber-2.5.so.0.1.8" ;;
+  */lib/*-linux-gnu/liblber-2.5.so.0.1.8) echo "libldap-2.5-0: /usr/lib/x86_64-linux-gnu/liblber-2.5.so.0.1.8" ;;
   *) exit 1 ;;
 esac
 """,
@@ -61,10 +63,12 @@ esac
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         file.chmod(0o755)
-    env = {**os.environ, "PYTHONPATH": str(tmp_path / "packages"), "PATH": f"{tmp_path / 'packages'}:{os.environ['PATH']}"}
+    there = str(tmp_path / "packages")
+    env = {**os.environ, "PYTHONPATH": there, "PATH": f"{there}:{os.environ['PATH']}"}
 
     def run_tool(tool: str, *words: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, str(ROOT / "tools" / tool), *map(str, words)], capture_output=True, text=True, check=False, env=env)
+        command = [sys.executable, str(ROOT / "tools" / tool), *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=env)
 
     return run_tool
 
@@ -120,7 +124,8 @@ def test_the_licence_of_each_library_is_put_into_the_wheel(run, tmp_path):
         assert files[f"{INFO}/licenses/{package}/copyright"].startswith(f"the notice of {package},".encode())
     assert files[f"{INFO}/licenses/pybind11/copyright"] == b"pybind11's"
     assert b"Apache License" in files[f"{INFO}/licenses/common-licenses/Apache-2.0"]
-    recorded = {name: (digest, size) for name, digest, size in csv.reader(io.StringIO(files[f"{INFO}/RECORD"].decode()))}
+    record = csv.reader(io.StringIO(files[f"{INFO}/RECORD"].decode()))
+    recorded = {name: (digest, size) for name, digest, size in record}
     for name in set(files) - set(CONTENT):
         digest = base64.urlsafe_b64encode(hashlib.sha256(files[name]).digest()).rstrip(b"=").decode()
         assert recorded[name] == (f"sha256={digest}", str(len(files[name])))
