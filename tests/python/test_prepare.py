@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import random
+import signal
 import subprocess
 import time
 
@@ -22,6 +23,7 @@ from prepare_flows import (
     flow_in,
     here,
     kill,
+    living,
     log_of,
     notes_of,
     printed,
@@ -96,6 +98,44 @@ def test_killed_anywhere_it_ends_as_if_undisturbed(undisturbed, source, tmp_path
         assert again & before == set()
     done(flow)
     check_whole(flow, undisturbed)
+
+
+@pytest.mark.parametrize(("to", "number"), [("call", signal.SIGTERM), ("call", signal.SIGKILL), ("worker", signal.SIGKILL)],
+                         ids=["the call is told to end", "the call is killed", "the worker is killed"])  # fmt: skip
+def test_a_command_that_a_step_runs_ends_with_the_flow(tmp_path, to, number):
+    make_pictures(tmp_path / "store/bucket", 6)
+    text = '[source]\nurl = "s3://bucket"\n[store]\nendpoint_url = "{url}"\nno_sign_request = true\n'
+    text += '[[step]]\ndo = "warm"\ncache_disk = "cache"\n'
+    with leat.testing.Bucket(tmp_path / "store", latency="100s") as bucket:
+        call = started(flow_in(tmp_path, "", text=text.replace("{url}", bucket.url)), "--retries", "0")
+        try:
+            warm = wait_for(lambda: commands_of(call, "warm"), 60)
+            worker = pathlib.Path(f"/proc/{warm[0]}/stat").read_text().rpartition(")")[2].split()[1]
+            os.kill(call.pid if to == "call" else int(worker), number)
+            wait_for(lambda: not living(call.pid), 20)
+            call.communicate()
+        finally:
+            kill(call, "all")
+
+
+def commands_of(call: subprocess.Popen[str], word: str) -> list[int]:
+    """The processes of a call whose first word is this one."""
+    found = []
+    for pid in living(call.pid):
+        try:
+            words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        found += [pid] if words[1:2] == [word.encode()] else []
+    return found
+
+
+def wait_for(what, seconds: float):
+    end = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return found
 
 
 def test_processes_share_the_units(source, tmp_path, undisturbed):
