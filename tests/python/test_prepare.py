@@ -8,12 +8,15 @@ import pathlib
 import random
 import signal
 import subprocess
+import threading
 import time
+import types
 
 import pytest
 
 import leat
 from leat._prepare import _flow
+from leat._prepare._crew import Crew
 from leat.testing import find_binary
 from prepare_flows import (
     FLOW,
@@ -116,6 +119,59 @@ def test_a_command_that_a_step_runs_ends_with_the_flow(tmp_path, to, number):
             call.communicate()
         finally:
             kill(call, "all")
+
+
+class SlowHand:
+    """Does a unit until it is closed."""
+
+    def __init__(self) -> None:
+        self.closed = threading.Event()
+        self.asks: list[bool] = []
+        """Whether it was closed as each began."""
+
+    def ask(self, asked):
+        self.asks.append(self.closed.is_set())
+        assert self.closed.wait(60)
+        return {"error": "it was killed", "kind": "Unavailable", "again": True}
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+class Endless:
+    """Has a unit for whoever asks, until it is stopped."""
+
+    def __init__(self) -> None:
+        self.given, self.is_over = 0, False
+
+    def next(self):
+        self.given += 1
+        return None if self.is_over else self.given
+
+    def did(self, unit) -> None:
+        raise AssertionError(f"unit {unit} is done")
+
+    def stop(self) -> None:
+        self.is_over = True
+
+
+def test_ctrl_c_lets_no_hand_begin_another_unit_and_is_no_units_failure():
+    hands, left, said = [SlowHand(), SlowHand()], Endless(), []
+    state = types.SimpleNamespace(is_folder=False, log=lambda event, **_: said.append(event))
+    claims = types.SimpleNamespace(
+        begins=lambda *_: None, ends=lambda _, unit, error: said.append(error) if error else None
+    )
+
+    def stop_it() -> None:
+        wait_for(lambda: all(hand.asks for hand in hands) and left.given == 4, 60)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    thread = threading.Thread(target=stop_it)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt), Crew(hands, state, claims, 3) as crew:
+        crew.do(0, "1-index", left)
+    thread.join()
+    assert [hand.asks for hand in hands] == [[False], [False]] and said == []
 
 
 def commands_of(call: subprocess.Popen[str], word: str) -> list[int]:

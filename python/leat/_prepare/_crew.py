@@ -75,12 +75,16 @@ class Crew:
         try:
             while not self._over.is_set() and (unit := left.next()) is not None:
                 hand = self._free.get()
+                if self._over.is_set():  # While it waited.
+                    self._free.put(hand)
+                    return None
                 self._claims.begins(name, unit)
                 try:
                     error = self._try(hand, number, name, unit)
                 finally:
                     self._free.put(hand)
-                self._claims.ends(name, unit, str(error or ""))
+                is_failed = error is not None and not self._over.is_set()  # Else its hand was closed under it.
+                self._claims.ends(name, unit, str(error) if is_failed else "")
                 if error is not None:
                     left.stop()
                     return error
@@ -96,7 +100,9 @@ class Crew:
             told = hand.ask({"step": number, "unit": unit})
             if "error" not in told:
                 return None
-            is_last = not left or not told["again"] or self._over.is_set()
+            if self._over.is_set():
+                break
+            is_last = not left or not told["again"]
             self._state.log("failed" if is_last else "retry", step=name, unit=unit, error=told["error"])
             if is_last or self._over.wait(pause):
                 break

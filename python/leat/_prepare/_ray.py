@@ -55,10 +55,13 @@ class _Task:
     def __init__(self, ray: Any, remote: Any, flow: dict[str, Any]) -> None:
         self._ray, self._remote, self._flow = ray, remote, flow
         self._running: Any = None
+        self._is_closed = False
 
     def ask(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Does a unit; what the answer says."""
         self._running = self._remote.remote(self._flow, asked)
+        if self._is_closed:  # close() may not have seen it.
+            self.close()
         try:
             return self._ray.get(self._running)
         except self._ray.exceptions.RayError as error:  # Its process or its node died; do() tells all else.
@@ -69,6 +72,7 @@ class _Task:
 
     def close(self) -> None:
         """Cancels what it is doing."""
+        self._is_closed = True
         running = self._running
         if running is not None:
             self._ray.cancel(running, force=True)
