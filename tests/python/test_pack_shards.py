@@ -9,8 +9,10 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -435,6 +437,25 @@ def test_the_command_packs_from_a_bucket_into_a_bucket(tmp_path, fresh_cache):
     assert [s["png"] for s in samples_of(leat.Dataset(tmp_path / "store/out/shards"))] == [
         s["data"] for s in samples_of(leat.Dataset(tmp_path / "store/in"))
     ]
+
+
+def test_ctrl_c_ends_it_in_an_outage(tmp_path):
+    """The plan is written, and the shards wait for the store."""
+    make_pictures(tmp_path / "in", 40)
+    (tmp_path / "store/out").mkdir(parents=True)
+    with leat.testing.Bucket(tmp_path / "store", latency="1ms", fault_script="after 0 PUT 0 503 x*") as bucket:
+        process = subprocess.Popen(
+            [find_binary(), "pack", tmp_path / "in", "s3://out", "--shard-bytes", "3000"], stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True, env={**os.environ, **bucket.env()},
+        )  # fmt: skip
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(4)
+        begun = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 1
+    assert time.monotonic() - begun < 10
+    assert process.stderr.read().endswith("leat: stopped\n")
+    assert (tmp_path / "store/out/.leat/pack/plan").exists()
 
 
 def test_a_killed_command_loses_nothing(tmp_path, fresh_cache):

@@ -121,6 +121,26 @@ def test_a_command_that_a_step_runs_ends_with_the_flow(tmp_path, to, number):
             kill(call, "all")
 
 
+def test_ctrl_c_ends_it_in_an_outage_of_its_state(tmp_path):
+    make_pictures(tmp_path / "in", 4)
+    write(tmp_path / "store/bucket/keep", b"")
+    text = 'state = "s3://bucket/state"\n[source]\nurl = "in"\n[store]\nendpoint_url = "{url}"\nno_sign_request = true\n'
+    text += '[[step]]\ndo = "index"\n'
+    faults = "after 0 PUT state/claims/ 503 x*\nafter 1 PUT state/alive/ 503 x*"
+    with leat.testing.Bucket(tmp_path / "store", latency="1ms", fault_script=faults) as bucket:
+        call = started(flow_in(tmp_path, "", text=text.replace("{url}", bucket.url)), "--lease", "4")
+        try:
+            with pytest.raises(subprocess.TimeoutExpired):  # A claim and a sign of life wait for the store by now.
+                call.wait(6)
+            begun = time.monotonic()
+            call.send_signal(signal.SIGINT)
+            assert call.wait(60) == 1
+            assert time.monotonic() - begun < 15
+            assert call.communicate()[1].endswith("leat: stopped\n")
+        finally:
+            kill(call, "all")
+
+
 class SlowHand:
     """Does a unit until it is closed."""
 
@@ -171,6 +191,7 @@ def test_ctrl_c_lets_no_hand_begin_another_unit_and_is_no_units_failure():
     with pytest.raises(KeyboardInterrupt), Crew(hands, state, claims, 3) as crew:
         crew.do(0, "1-index", left)
     thread.join()
+    wait_for(lambda: not any(thread.name.startswith("leat-prepare_") for thread in threading.enumerate()), 60)
     assert [hand.asks for hand in hands] == [[False], [False]] and said == []
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from typing import Any, Protocol
 
 from leat import errors
+from leat._pool import threads
 from leat._prepare._claims import Claims
 from leat._prepare._left import Left
 from leat._prepare._state import State
@@ -57,11 +58,11 @@ class Crew:
                 were begun are done nevertheless, and no others.
         """
         # A claim in a bucket takes a second, in which the last unit is still under way.
-        threads = len(self._hands) * (1 if self._state.is_folder else 2)
+        count = len(self._hands) * (1 if self._state.is_folder else 2)
         failed: BaseException | None = None
-        with ThreadPoolExecutor(threads, "leat-prepare") as pool:
+        with threads(count, "leat-prepare") as pool:
             try:
-                for future in as_completed([pool.submit(self._work, number, name, left) for _ in range(threads)]):
+                for future in as_completed([pool.submit(self._work, number, name, left) for _ in range(count)]):
                     failed = failed or future.exception() or future.result()
             except BaseException:
                 left.stop()

@@ -13,7 +13,6 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy as np
 
 from leat import _native, errors
 from leat._formats._table._manifest import is_local, local_folder
+from leat._pool import threads
 from leat._prepare._flow import Flow
 from leat._prepare._state import State
 from leat._shards import _write
@@ -72,7 +72,7 @@ class Step(ABC):
 
     def missing(self) -> list[int]:
         """The units that are not done, each looked at."""
-        with ThreadPoolExecutor(_LOOKERS, "leat-prepare") as pool:
+        with threads(_LOOKERS, "leat-prepare") as pool:
             is_done = list(pool.map(self.is_done, range(self.count())))
         return [unit for unit, has_note in enumerate(is_done) if not has_note]
 

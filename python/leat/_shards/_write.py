@@ -12,12 +12,13 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from itertools import groupby, islice
 from typing import Any
 
 from leat import _native
 from leat._formats._table._manifest import is_local, local_folder
+from leat._pool import threads
 from leat._shards._plan import FORMATS, Plan
 from leat._shards._row import rows_of
 from leat._storage import checked_storage, native_storage
@@ -47,20 +48,16 @@ def write(
     done = found(plan, place)
     there = len(done)
     tell = progress or (lambda *_: None)
-    with ThreadPoolExecutor(uploads, "leat-pack") as pool:
+    with threads(uploads, "leat-pack") as pool:
         waiting: set[Future[tuple[int, dict[str, Any]]]] = set()
-        try:
-            for number, data in _shards(plan, done):
-                waiting.add(pool.submit(_put, plan, place, number, data))
-                del data
-                if len(waiting) >= uploads:
-                    ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                    done.update(future.result() for future in ended)
-                    tell(len(done), len(plan.ranges))
-            done.update(future.result() for future in waiting)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+        for number, data in _shards(plan, done):
+            waiting.add(pool.submit(_put, plan, place, number, data))
+            del data
+            if len(waiting) >= uploads:
+                ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                done.update(future.result() for future in ended)
+                tell(len(done), len(plan.ranges))
+        done.update(future.result() for future in waiting)
     tell(len(done), len(plan.ranges))
     return {**end(plan, place, [done[number] for number in range(len(plan.ranges))]), "there": there}
 
@@ -121,7 +118,7 @@ def notes_of(dest: str) -> str:
 
 def found(plan: Plan, place: Any) -> dict[int, dict[str, Any]]:
     """The notes of the shards that are there, by number."""
-    with ThreadPoolExecutor(16, "leat-pack") as pool:
+    with threads(16, "leat-pack") as pool:
         looked = pool.map(lambda number: found_one(plan, place, number), range(len(plan.ranges)))
         return {number: told for number, told in enumerate(looked) if told is not None}
 
@@ -164,7 +161,7 @@ def _resized(plan: Plan, rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, A
     def smaller(row: dict[str, Any]) -> dict[str, Any]:
         return {name: resizer(value) if name in resizer.fields and value else value for name, value in row.items()}
 
-    with ThreadPoolExecutor(None, "leat-resize") as pool:
+    with threads(None, "leat-resize") as pool:
         while some := list(islice(rows, 64)):
             yield from pool.map(smaller, some)
 
