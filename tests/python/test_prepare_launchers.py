@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import time
 
 import pytest
 
+from leat._prepare import _flow, _ray
 from leat.testing import find_binary
 from prepare_flows import FLOW, check_whole, done, flow_in, here, log_of, notes_of, printed, state_of
 from slurm_cluster import cluster
@@ -126,6 +128,22 @@ if "default_worker" in " ".join(sys.orig_argv):
     assert len(ends) == len(notes_of(flow)) and len({event["pid"] for event in ends}) >= 2
     [again] = [event for event in events if event["event"] == "retry"]
     assert (again["step"], again["unit"]) == ("2-verify", 3) and "Ray: " in again["error"]
+
+
+def test_a_process_of_ray_keeps_what_it_knows_of_one_flow(tmp_path, monkeypatch):
+    knew = []
+
+    def do(flow, state, steps, asked):
+        knew.append(len(steps))
+        steps[asked["step"]] = "its dataset"
+
+    monkeypatch.setattr(_ray, "_known", {})
+    monkeypatch.setattr(_ray, "do", do)
+    flow = _flow.read(str(flow_in(tmp_path, "in", text=SHORT)))
+    for number in (1, 1, 2, 3):
+        _ray._do({**dataclasses.asdict(flow), "state": f"{tmp_path}/state-{number}"}, {"step": 0, "unit": 0})
+
+    assert knew == [0, 1, 0, 0] and len(_ray._known) == 1
 
 
 def test_without_ray_it_says_so(tmp_path, monkeypatch):

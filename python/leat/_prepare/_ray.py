@@ -15,7 +15,7 @@ from leat._prepare._steps import Step, do
 from leat.errors import InvalidArgument
 
 _known: dict[str, tuple[Flow, State, dict[int, Step]]] = {}
-"""A process of Ray keeps this of a flow, by its digest: another task of the flow finds it."""
+"""A process of Ray keeps this of the last flow, by its digest: another task of the flow finds it."""
 
 
 def tasks(count: int, address: str | None) -> Hands:
@@ -45,7 +45,11 @@ def tasks(count: int, address: str | None) -> Hands:
 def _do(told: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
     """The task."""
     flow = Flow(**told)
-    _, state, steps = _known.setdefault(flow.digest + flow.state, (flow, State(flow), {}))
+    key = flow.digest + flow.state
+    if key not in _known:
+        _known.clear()  # Each round of a watch is a flow, with datasets of its own.
+        _known[key] = flow, State(flow), {}
+    _, state, steps = _known[key]
     return do(flow, state, steps, asked)
 
 
