@@ -85,6 +85,19 @@ def test_the_script_for_slurm_is_printed(tmp_path):
         assert (lines[-2:] == ["--page", os.path.abspath("a b.html")]) == has_page
 
 
+@pytest.mark.parametrize(("name", "says"), [
+    ("plain", "{}/plain/slurm-%A-%a.out"),
+    ("a#b", '"{}/a#b/slurm-%A-%a.out"'),
+    ("a b's", '"{}/a b\'s/slurm-%A-%a.out"'),
+    ("50%j", "{}/50%%j/slurm-%A-%a.out"),
+])  # fmt: skip
+def test_the_output_is_named_so_that_slurm_reads_it_as_it_is(tmp_path, monkeypatch, name, says):
+    (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / name)
+    flow = flow_in(tmp_path, "in", text='state = "s3://bucket/state"\n' + SHORT)
+    assert f"#SBATCH --output={says.format(tmp_path)}\n" in printed(flow, "--on", "slurm", "--print")
+
+
 def test_an_option_for_sbatch_is_one_line(tmp_path):
     flow = flow_in(tmp_path, "in", text=SHORT)
     code, _, err = here(flow, "--on", "slurm", "--print", "--sbatch=--x\nrm -rf /")
