@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pathlib
 import threading
 import time
 import uuid
@@ -136,10 +137,12 @@ class Page:
             if now:
                 seen.done |= {(now[0].name, unit) for unit in now[1].done_of(_failed_units(workers, now[0].name))}
             made = page(seen)
-        draft = f"{self._path}.{uuid.uuid4().hex[:8]}"
-        with open(draft, "w", encoding="utf-8") as file:
-            file.write(made)
-        os.replace(draft, self._path)
+        draft = pathlib.Path(f"{self._path}.{uuid.uuid4().hex[:8]}")
+        try:
+            draft.write_text(made, encoding="utf-8")
+            os.replace(draft, self._path)
+        finally:
+            draft.unlink(missing_ok=True)
 
 
 def rate_of(history: deque[tuple[float, int]], count: int) -> tuple[float | None, float | None]:
