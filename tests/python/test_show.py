@@ -300,6 +300,19 @@ def test_sizes_that_no_machine_has_are_told(tmp_path):
         assert says in page.html
 
 
+def test_damaged_arrays_leave_a_long_one_on_the_page(tmp_path):
+    for name, head in (("torn", b"{'descr': ('<f4',"),
+                       ("odd", b"{'descr': ('<f4',), 'fortran_order': False, 'shape': (3,), }")):  # fmt: skip
+        write(tmp_path / f"d/{name}.npy", b"\x93NUMPY\x01\0" + struct.pack("<H", len(head) + 1) + head + b"\n")
+    np.save(tmp_path / "d/tall.npy", np.arange(5_600_000, dtype=np.uint32).astype(np.uint8).reshape(70_000, 80))
+    np.save(tmp_path / "d/wide.npy", np.zeros((80, 70_000), np.uint8))
+
+    page = leat.show(leat.Dataset(tmp_path / "d", extensions="*"))
+
+    assert page.samples == 4 and page.html.count("a .npy that cannot be read") == 2
+    assert "uint8 (70000, 80)" in page.html and "uint8 (80, 70000)" in page.html
+
+
 def test_few_samples_are_read_ahead_and_none_is_kept():
     class Sample:
         pass
