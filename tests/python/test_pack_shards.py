@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -366,6 +367,23 @@ def test_a_place_of_other_shards_is_refused(pictures, tmp_path):
     with pytest.raises(leat.InvalidArgument, match="leat pack did not write it"):
         pack(pictures, tmp_path / "mine")
     assert (tmp_path / "mine/000000.tar").read_bytes() == b"mine"
+
+
+def test_a_place_of_another_version_of_leat_is_refused_by_both_names(pictures, tmp_path, monkeypatch):
+    note = tmp_path / "out/.leat/pack/plan"
+    with monkeypatch.context() as older:
+        older.setattr(_plan, "__version__", "0.0.7")
+        pack(pictures, tmp_path / "out")
+        pack(pictures, tmp_path / "out")
+    before = files_in(tmp_path / "out")
+    with pytest.raises(leat.InvalidArgument, match=rf"Leat 0\.0\.7 wrote.*this Leat, {re.escape(leat.__version__)}.*with Leat 0\.0\.7"):
+        pack(pictures, tmp_path / "out")
+    with pytest.raises(leat.InvalidArgument, match="other data, or of other options: give"):
+        pack(pictures, tmp_path / "out", shard_bytes=5000)
+    assert files_in(tmp_path / "out") == before
+    note.write_text(note.read_text().split("leat-")[0])  # As versions wrote it that did not say which they were.
+    with pytest.raises(leat.InvalidArgument, match="other options, or of another version of Leat"):
+        pack(pictures, tmp_path / "out")
 
 
 @pytest.mark.parametrize("is_bucket", [False, True])

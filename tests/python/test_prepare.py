@@ -17,6 +17,7 @@ import pytest
 import leat
 from leat._prepare import _flow
 from leat._prepare._crew import Crew
+from leat._shards import _plan
 from leat.testing import find_binary
 from prepare_flows import (
     FLOW,
@@ -230,6 +231,15 @@ def test_the_status_tells_how_far_it_is(undisturbed, source, tmp_path):
     flow = flow_in(tmp_path, source)
     told = json.loads(done(flow, "--status", "--json"))
     assert not told["is_done"] and [step["done"] for step in told["steps"]] == [0, 0, 0, 0]
+
+
+def test_the_status_of_a_flow_that_is_done_is_what_the_manifest_says(undisturbed, monkeypatch):
+    """Another version of Leat has other plans, which are nothing to it any more."""
+    before = printed(undisturbed, "--status", "--json")
+    monkeypatch.setattr(_plan, "__version__", "0.0.7")
+    assert printed(undisturbed, "--status", "--json") == before
+    pack = json.loads(before)["steps"][2]
+    assert pack["step"] == "3-pack" and pack["done"] == pack["units"] == len(list(undisturbed.parent.glob("out/*.tar")))
 
 
 def test_the_status_only_reads(source, tmp_path):

@@ -1,9 +1,9 @@
 """Writes shards by a plan. Each is whole or not there, and the index comes last.
 
-Beside the shards, DEST has hidden objects: `.leat/pack/plan`, whose content is the plan's digest and, in a
-second line, the versions of the source's objects if anybody knows them; and
-`.leat/pack/NAME.json` for each shard that was written. So a call that was killed loses at most the
-shards that it was writing, and a call with another plan is refused.
+Beside the shards, DEST has hidden objects: `.leat/pack/plan`, whose content is the plan's digest, in a line of
+its own the versions of the source's objects if anybody knows them, and last `leat-` with the version of Leat; and
+`.leat/pack/NAME.json` for each shard that was written. So a call that was killed loses at most the shards
+that it was writing, and a call with another plan is refused.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from typing import Any
 from leat import _native
 from leat._formats._table._manifest import is_local, local_folder
 from leat._pool import threads
-from leat._shards._plan import FORMATS, Plan
+from leat._shards._plan import FORMATS, Plan, digest_of
 from leat._shards._row import rows_of
 from leat._storage import checked_storage, native_storage
 from leat.errors import InvalidArgument
 
 _FOLDER = ".leat/pack"
 _MOST_NOTE_BYTES = 1 << 16
+_BY = "leat-"
 
 
 def write(
@@ -89,12 +90,11 @@ def is_begun(plan: Plan, place: Any) -> bool:
     # Another call may write its plan, and shards of it, meanwhile.
     strange = [name for name in (form.name_of(0), "index.json") if place.size(name) is not None]
     if place.size(f"{_FOLDER}/plan") is not None:
-        before = place.read(f"{_FOLDER}/plan", _MOST_NOTE_BYTES).decode(errors="replace").split()
+        words = place.read(f"{_FOLDER}/plan", _MOST_NOTE_BYTES).decode(errors="replace").split()
+        by = "".join(word.removeprefix(_BY) for word in words if word.startswith(_BY))
+        before = [word for word in words if not word.startswith(_BY)]
         if before[:1] != [plan.digest]:
-            raise InvalidArgument(
-                f"{place.url_of('')} has shards of other data, or of other options: give an empty place, or the call that "
-                "wrote them"
-            )
+            raise _other_plan(plan, place, before, by)
         if plan.versions is not None and before[1:] not in ([], [plan.versions]):
             raise InvalidArgument(
                 f"{place.url_of('')} has shards of {plan.dataset.url} as it was before some of its objects were written "
@@ -106,9 +106,24 @@ def is_begun(plan: Plan, place: Any) -> bool:
     return False
 
 
+def _other_plan(plan: Plan, place: Any, before: Sequence[str], by: str) -> InvalidArgument:
+    """Why a place with the shards of another plan is refused; `by`: the version of Leat that wrote it, if it says so."""
+    if by and before[:1] == [digest_of(plan.said, by)]:
+        return InvalidArgument(
+            f"{place.url_of('')} has shards that Leat {by} wrote, and those of this Leat, {plan.version}, may differ: "
+            f"finish it with Leat {by}, or give an empty place"
+        )
+    older = "" if by else f", or of another version of Leat (this one is {plan.version})"
+    return InvalidArgument(
+        f"{place.url_of('')} has shards of other data, or of other options{older}: give an empty place, or the call that "
+        "wrote them"
+    )
+
+
 def begin(plan: Plan, place: Any) -> None:
     """Claims the place for the plan, where `is_begun` has found nothing."""
-    place.write(f"{_FOLDER}/plan", "\n".join(filter(None, [plan.digest, plan.versions])).encode())
+    words = [plan.digest, plan.versions, f"{_BY}{plan.version}"]
+    place.write(f"{_FOLDER}/plan", "\n".join(filter(None, words)).encode())
 
 
 def notes_of(dest: str) -> str:
