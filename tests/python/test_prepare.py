@@ -233,6 +233,14 @@ def test_the_status_tells_how_far_it_is(undisturbed, source, tmp_path):
     assert not told["is_done"] and [step["done"] for step in told["steps"]] == [0, 0, 0, 0]
 
 
+def test_what_killed_writes_left_beside_the_shards_is_removed_at_the_end(source, tmp_path):
+    most = int(pathlib.Path("/proc/sys/kernel/pid_max").read_text())
+    drafts = [write(tmp_path / "out" / folder / f".leat-write-{most + 1}-3-0000abcd", b"half") for folder in ("", ".leat/pack")]
+    alive = write(tmp_path / f"out/.leat-write-{os.getpid()}-3-0000abcd", b"half")
+    done(flow_in(tmp_path, source, text=FLOW.split('[[step]]\ndo = "warm"')[0]))
+    assert alive.exists() and not any(draft.exists() for draft in drafts)
+
+
 def test_the_status_of_a_flow_that_is_done_is_what_the_manifest_says(undisturbed, monkeypatch):
     """Another version of Leat has other plans, which are nothing to it any more."""
     before = printed(undisturbed, "--status", "--json")

@@ -225,6 +225,8 @@ class Pack(Step):
     def end(self) -> dict[str, Any]:
         shards = _write.found(self._plan, self._place)
         told = _write.end(self._plan, self._place, [shards[number] for number in range(self.count())])
+        if is_local(self.given["dest"]):  # All shards are there, so nobody writes any more.
+            _write.remove_drafts(self.given["dest"])
         return {**told, "sha256": [shards[number]["sha256"] for number in range(self.count())]}
 
 

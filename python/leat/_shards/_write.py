@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from itertools import groupby, islice
@@ -27,6 +28,8 @@ from leat.errors import InvalidArgument
 _FOLDER = ".leat/pack"
 _MOST_NOTE_BYTES = 1 << 16
 _BY = "leat-"
+_DRAFT = ".leat-write-"
+"""How a file is called until it is whole: this, the number of the process, and more."""
 
 
 def write(
@@ -124,6 +127,18 @@ def begin(plan: Plan, place: Any) -> None:
     """Claims the place for the plan, where `is_begun` has found nothing."""
     words = [plan.digest, plan.versions, f"{_BY}{plan.version}"]
     place.write(f"{_FOLDER}/plan", "\n".join(filter(None, words)).encode())
+
+
+def remove_drafts(dest: str) -> None:
+    """Removes from a folder what killed writes left in it.
+
+    REQUIRES: nobody on another machine writes there any more; of this machine's, those are left alone that do.
+    """
+    folder = pathlib.Path(local_folder(dest))
+    for draft in [*folder.glob(f"{_DRAFT}*"), *(folder / _FOLDER).glob(f"{_DRAFT}*")]:
+        pid = draft.name.removeprefix(_DRAFT).partition("-")[0]
+        if pid.isdecimal() and not os.path.exists(f"/proc/{pid}"):
+            draft.unlink(missing_ok=True)
 
 
 def notes_of(dest: str) -> str:
