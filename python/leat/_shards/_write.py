@@ -8,6 +8,7 @@ that it was writing, and a call with another plan is refused.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -138,7 +139,8 @@ def remove_drafts(dest: str) -> None:
     for draft in [*folder.glob(f"{_DRAFT}*"), *(folder / _FOLDER).glob(f"{_DRAFT}*")]:
         pid = draft.name.removeprefix(_DRAFT).partition("-")[0]
         if pid.isdecimal() and not os.path.exists(f"/proc/{pid}"):
-            draft.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # It may be another user's.
+                draft.unlink()
 
 
 def notes_of(dest: str) -> str:
