@@ -13,7 +13,7 @@ from leat.ops import Chain, DecodeImage, Resize
 
 LONGEST_SIDE = 224
 _MOST_SIDE = 65_535
-"""The longest that `Resize` takes. Of a longer one, each n-th row or column is shown."""
+"""The longest that `Resize` takes: from more rows or columns, each n-th is shown."""
 COLORS = (
     (10, 92, 184), (196, 84, 0), (10, 122, 75), (138, 58, 176), (179, 38, 30), (120, 130, 0), (0, 130, 145),
     (140, 90, 55), (230, 90, 160), (90, 90, 220), (60, 170, 60), (220, 160, 0),
