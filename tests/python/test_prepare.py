@@ -349,6 +349,33 @@ def test_a_process_that_dies_again_and_again_ends_the_flow(source, tmp_path, mon
     assert "step 1-index, unit 0: its process ended with 9" in said
 
 
+WARM = '[[step]]\ndo = "warm"\ncache_disk = "c"\n'
+PACK = '[[step]]\ndo = "pack"\ndest = "d"\n'
+PUBLISH = '[[step]]\ndo = "index"\npublish = true\n'
+
+
+@pytest.mark.parametrize(("says", "steps", "names"), [
+    ('as_of = "2026-01-01"', WARM, ("step 1 (warm)", "as_of")),
+    ('manifest = {image = "path"}', WARM, ("step 1 (warm)", "manifest")),
+    ('tokens = "uint16:9"', WARM + PACK, ("step 1 (warm)", "tokens")),
+    ("megatron = true", WARM, ("step 1 (warm)", "megatron")),
+    ('as_of = "2026-01-01"', PACK + PUBLISH, ("step 2 (index)", "publish", "as_of")),
+])  # fmt: skip
+def test_a_step_that_would_read_other_data_than_the_source_is_refused(tmp_path, says, steps, names):
+    flow = write(tmp_path / "flow.toml", f'[source]\nurl = "in"\n{says}\n{steps}'.encode())
+    code, _, told = here(flow, "--status")
+    assert code == 2 and all(name in told for name in names)
+
+
+@pytest.mark.parametrize("text", [
+    'as_of = "2026-01-01"\n' + PACK + WARM, "megatron = true\n" + WARM + 'url = "in"\n', "megatron = false\n" + WARM,
+    PUBLISH + WARM,
+])  # fmt: skip
+def test_steps_that_read_what_the_flow_declares_are_taken(tmp_path, text):
+    flow = write(tmp_path / "flow.toml", f'[source]\nurl = "in"\n{text}'.encode())
+    assert _flow.read(str(flow)).steps
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
