@@ -17,6 +17,8 @@ import pytest
 import leat
 from leat._prepare import _flow
 from leat._prepare._crew import Crew
+from leat._prepare._state import State
+from leat._prepare._steps import step_of
 from leat._shards import _plan
 from leat.testing import find_binary
 from prepare_flows import (
@@ -332,6 +334,25 @@ def test_data_that_changed_since_is_refused(source, tmp_path, change):
     changed.write_bytes(change(changed.read_bytes()))
 
     assert "has changed since this flow began" in refused(flow)
+
+
+def test_of_two_calls_that_begin_at_once_with_other_data_one_is_refused(tmp_path, monkeypatch):
+    """Both look for the note of the source before either has written it."""
+    flow = _flow.read(str(flow_in(tmp_path, "in", text='[source]\nurl = "in"\n[[step]]\ndo = "index"\n')))
+    states = [State(flow) for _ in range(3)]
+    looked, note = [], State.note
+
+    def blind_at_first(state, name):
+        is_first = name == "source" and state not in looked
+        looked.append(state)
+        return None if is_first else note(state, name)
+
+    monkeypatch.setattr(State, "note", blind_at_first)
+    make_blobs(tmp_path / "in", 6, 100)
+    assert [len(step_of(flow, state, 0).dataset) for state in states[:2]] == [6, 6]
+    make_blobs(tmp_path / "in", 9, 100)
+    with pytest.raises(leat.InvalidArgument, match="has changed since this flow began"):
+        step_of(flow, states[2], 0).dataset  # noqa: B018
 
 
 def test_another_flow_does_not_take_the_state(undisturbed, source, tmp_path):

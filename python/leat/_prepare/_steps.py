@@ -56,8 +56,10 @@ class Step(ABC):
             return dataset
         if told is None:
             noted = {"digest": dataset.digest, "samples": len(dataset), "bytes": dataset.nbytes}
-            self.state.write("source", noted if versions is None else {**noted, "versions": versions})
-            return dataset
+            noted = noted if versions is None else {**noted, "versions": versions}
+            if self.state.create("source", noted):
+                return dataset
+            told = self.state.note("source") or {}  # Another call was quicker, or the bucket slow.
         of_versions = {versions, told.get("versions")} - {None}  # A listing without ETags says nothing of them.
         if told.get("digest") != dataset.digest or len(of_versions) > 1:
             raise InvalidArgument(
