@@ -376,7 +376,8 @@ def test_a_place_of_another_version_of_leat_is_refused_by_both_names(pictures, t
         pack(pictures, tmp_path / "out")
         pack(pictures, tmp_path / "out")
     before = files_in(tmp_path / "out")
-    with pytest.raises(leat.InvalidArgument, match=rf"Leat 0\.0\.7 wrote.*this Leat, {re.escape(leat.__version__)}.*with Leat 0\.0\.7"):
+    here = re.escape(leat.__version__)
+    with pytest.raises(leat.InvalidArgument, match=rf"Leat 0\.0\.7 wrote.*this Leat, {here},.*with Leat 0\.0\.7"):
         pack(pictures, tmp_path / "out")
     with pytest.raises(leat.InvalidArgument, match="other data, or of other options: give"):
         pack(pictures, tmp_path / "out", shard_bytes=5000)

@@ -106,8 +106,9 @@ def test_killed_anywhere_it_ends_as_if_undisturbed(undisturbed, source, tmp_path
     check_whole(flow, undisturbed)
 
 
-@pytest.mark.parametrize(("to", "number"), [("call", signal.SIGTERM), ("call", signal.SIGKILL), ("worker", signal.SIGKILL)],
-                         ids=["the call is told to end", "the call is killed", "the worker is killed"])  # fmt: skip
+@pytest.mark.parametrize(("to", "number"), [
+    ("call", signal.SIGTERM), ("call", signal.SIGKILL), ("worker", signal.SIGKILL)
+], ids=["the call is told to end", "the call is killed", "the worker is killed"])  # fmt: skip
 def test_a_command_that_a_step_runs_ends_with_the_flow(tmp_path, to, number):
     make_pictures(tmp_path / "store/bucket", 6)
     text = '[source]\nurl = "s3://bucket"\n[store]\nendpoint_url = "{url}"\nno_sign_request = true\n'
@@ -127,8 +128,8 @@ def test_a_command_that_a_step_runs_ends_with_the_flow(tmp_path, to, number):
 def test_ctrl_c_ends_it_in_an_outage_of_its_state(tmp_path):
     make_pictures(tmp_path / "in", 4)
     write(tmp_path / "store/bucket/keep", b"")
-    text = 'state = "s3://bucket/state"\n[source]\nurl = "in"\n[store]\nendpoint_url = "{url}"\nno_sign_request = true\n'
-    text += '[[step]]\ndo = "index"\n'
+    text = 'state = "s3://bucket/state"\n[source]\nurl = "in"\n[store]\nno_sign_request = true\n'
+    text += 'endpoint_url = "{url}"\n[[step]]\ndo = "index"\n'
     faults = "after 0 PUT state/claims/ 503 x*\nafter 1 PUT state/alive/ 503 x*"
     with leat.testing.Bucket(tmp_path / "store", latency="1ms", fault_script=faults) as bucket:
         call = started(flow_in(tmp_path, "", text=text.replace("{url}", bucket.url)), "--lease", "4")
@@ -237,7 +238,9 @@ def test_the_status_tells_how_far_it_is(undisturbed, source, tmp_path):
 
 def test_what_killed_writes_left_beside_the_shards_is_removed_at_the_end(source, tmp_path):
     most = int(pathlib.Path("/proc/sys/kernel/pid_max").read_text())
-    drafts = [write(tmp_path / "out" / folder / f".leat-write-{most + 1}-3-0000abcd", b"half") for folder in ("", ".leat/pack")]
+    drafts = [
+        write(tmp_path / "out" / folder / f".leat-write-{most + 1}-3-0000abcd", b"half") for folder in ("", ".leat/pack")
+    ]  # fmt: skip
     alive = write(tmp_path / f"out/.leat-write-{os.getpid()}-3-0000abcd", b"half")
     done(flow_in(tmp_path, source, text=FLOW.split('[[step]]\ndo = "warm"')[0]))
     assert alive.exists() and not any(draft.exists() for draft in drafts)

@@ -124,8 +124,8 @@ def _check_source(path: str, source: Mapping[str, Any], steps: Sequence[Mapping[
                     )
         if kind == "index" and step.get("publish") and source.get("as_of"):
             raise InvalidArgument(
-                f"{path}, step {number} (index): publish would put the objects of now into the catalogue, and not those "
-                "of [source] as_of: leave out one of them"
+                f"{path}, step {number} (index): publish would put the objects of now into the catalogue, and not "
+                "those of [source] as_of: leave out one of them"
             )
         is_packed = is_packed or kind == "pack"
 

@@ -111,7 +111,7 @@ def is_begun(plan: Plan, place: Any) -> bool:
 
 
 def _other_plan(plan: Plan, place: Any, before: Sequence[str], by: str) -> InvalidArgument:
-    """Why a place with the shards of another plan is refused; `by`: the version of Leat that wrote it, if it says so."""
+    """Why a place with the shards of another plan is refused; `by`: the version of Leat that wrote it, or ""."""
     if by and before[:1] == [digest_of(plan.said, by)]:
         return InvalidArgument(
             f"{place.url_of('')} has shards that Leat {by} wrote, and those of this Leat, {plan.version}, may differ: "
@@ -119,8 +119,8 @@ def _other_plan(plan: Plan, place: Any, before: Sequence[str], by: str) -> Inval
         )
     older = "" if by else f", or of another version of Leat (this one is {plan.version})"
     return InvalidArgument(
-        f"{place.url_of('')} has shards of other data, or of other options{older}: give an empty place, or the call that "
-        "wrote them"
+        f"{place.url_of('')} has shards of other data, or of other options{older}: give an empty place, or the call "
+        "that wrote them"
     )
 
 
