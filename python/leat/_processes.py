@@ -59,7 +59,7 @@ class Shipped:
 
 
 class Processes:
-    """The workers of one loader: as many as threads call at once, within a limit.
+    """Workers of one loader: as many as threads call at once, within a limit.
 
     Threads:  any. One that finds all workers busy waits for one.
     Lifetime: ends with close(). A forked child has no workers, and does not end its
@@ -75,6 +75,7 @@ class Processes:
         self._busy: list[_Worker] = []
         self._count = 0  # The idle ones, those that are busy, and those that start.
         self._is_closed = False
+        self._are_kept = True
 
     def call(self, shipped: Shipped, value: Any, numbers: tuple[int, ...]) -> Any:
         """The result of the function, or its exception.
@@ -128,14 +129,25 @@ class Processes:
             for worker in self._busy:
                 worker.kill()
 
+    def dismiss(self) -> None:
+        """Ends each worker once it is idle. A call may still come: it has a worker, which ends after it."""
+        with self._changed:
+            self._are_kept = False
+        self._end_idle()
+
     def close(self) -> None:
         """Ends the workers."""
         if os.getpid() != self._pid:
             return
         with self._changed:
             self._is_closed = True
+        self._end_idle()
+
+    def _end_idle(self) -> None:
+        with self._changed:
             workers, self._idle = self._idle, []
             self._count -= len(workers)
+            self._changed.notify_all()
         for worker in workers:
             worker.close()
         deadline = time.monotonic() + _SECONDS_TO_END
@@ -183,7 +195,7 @@ class Processes:
             if worker in self._busy:  # Those of `start` are not.
                 self._busy.remove(worker)
                 self._changed.notify_all()
-            if not self._is_closed and worker.is_usable:
+            if self._are_kept and not self._is_closed and worker.is_usable:
                 self._idle.append(worker)
                 self._changed.notify()
                 return

@@ -8,9 +8,12 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -366,6 +369,24 @@ def test_a_place_of_other_shards_is_refused(pictures, tmp_path):
     assert (tmp_path / "mine/000000.tar").read_bytes() == b"mine"
 
 
+def test_a_place_of_another_version_of_leat_is_refused_by_both_names(pictures, tmp_path, monkeypatch):
+    note = tmp_path / "out/.leat/pack/plan"
+    with monkeypatch.context() as older:
+        older.setattr(_plan, "__version__", "0.0.7")
+        pack(pictures, tmp_path / "out")
+        pack(pictures, tmp_path / "out")
+    before = files_in(tmp_path / "out")
+    here = re.escape(leat.__version__)
+    with pytest.raises(leat.InvalidArgument, match=rf"Leat 0\.0\.7 wrote.*this Leat, {here},.*with Leat 0\.0\.7"):
+        pack(pictures, tmp_path / "out")
+    with pytest.raises(leat.InvalidArgument, match="other data, or of other options: give"):
+        pack(pictures, tmp_path / "out", shard_bytes=5000)
+    assert files_in(tmp_path / "out") == before
+    note.write_text(note.read_text().split("leat-")[0])  # As versions wrote it that did not say which they were.
+    with pytest.raises(leat.InvalidArgument, match="other options, or of another version of Leat"):
+        pack(pictures, tmp_path / "out")
+
+
 @pytest.mark.parametrize("is_bucket", [False, True])
 def test_a_call_sees_that_objects_were_written_anew(tmp_path, fresh_cache, is_bucket):
     """The same names and lengths, so that half of the shards would have what was before, and half what is now."""
@@ -435,6 +456,25 @@ def test_the_command_packs_from_a_bucket_into_a_bucket(tmp_path, fresh_cache):
     assert [s["png"] for s in samples_of(leat.Dataset(tmp_path / "store/out/shards"))] == [
         s["data"] for s in samples_of(leat.Dataset(tmp_path / "store/in"))
     ]
+
+
+def test_ctrl_c_ends_it_in_an_outage(tmp_path):
+    """The plan is written, and the shards wait for the store."""
+    make_pictures(tmp_path / "in", 40)
+    (tmp_path / "store/out").mkdir(parents=True)
+    with leat.testing.Bucket(tmp_path / "store", latency="1ms", fault_script="after 0 PUT 0 503 x*") as bucket:
+        process = subprocess.Popen(
+            [find_binary(), "pack", tmp_path / "in", "s3://out", "--shard-bytes", "3000"], stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True, env={**os.environ, **bucket.env()},
+        )  # fmt: skip
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(4)
+        begun = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 1
+    assert time.monotonic() - begun < 10
+    assert process.stderr.read().endswith("leat: stopped\n")
+    assert (tmp_path / "store/out/.leat/pack/plan").exists()
 
 
 def test_a_killed_command_loses_nothing(tmp_path, fresh_cache):

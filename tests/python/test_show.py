@@ -14,13 +14,14 @@ import struct
 import subprocess
 import time
 import wave
+import weakref
 
 import numpy as np
 import pytest
 
 import chromium
 import leat
-from leat._show import _html, _pixels
+from leat._show import _html, _pixels, _samples
 from leat.ops import (
     Cast, DecodeImage, DecodeMask, Filter, MixUp, Normalize, PadTo, ParseBoxes, ParseInt, ParseKeypoints, RandomCrop,
     RandomHorizontalFlip, RandomResizedCrop, Resize,
@@ -297,6 +298,39 @@ def test_sizes_that_no_machine_has_are_told(tmp_path):
     assert page.samples == 3
     for says in ("a .npy that cannot be read", "too long to be put into a page", "as it is"):
         assert says in page.html
+
+
+def test_damaged_arrays_leave_a_long_one_on_the_page(tmp_path):
+    for name, head in (("torn", b"{'descr': ('<f4',"),
+                       ("odd", b"{'descr': ('<f4',), 'fortran_order': False, 'shape': (3,), }")):  # fmt: skip
+        write(tmp_path / f"d/{name}.npy", b"\x93NUMPY\x01\0" + struct.pack("<H", len(head) + 1) + head + b"\n")
+    np.save(tmp_path / "d/tall.npy", np.arange(5_600_000, dtype=np.uint32).astype(np.uint8).reshape(70_000, 80))
+    np.save(tmp_path / "d/wide.npy", np.zeros((80, 70_000), np.uint8))
+
+    page = leat.show(leat.Dataset(tmp_path / "d", extensions="*"))
+
+    assert page.samples == 4 and page.html.count("a .npy that cannot be read") == 2
+    assert "uint8 (70000, 80)" in page.html and "uint8 (80, 70000)" in page.html
+
+
+def test_few_samples_are_read_ahead_and_none_is_kept():
+    class Sample:
+        pass
+
+    begun: list[int] = []
+    made: list[weakref.ref] = []
+
+    def read(number: int) -> Sample:
+        begun.append(number)
+        sample = Sample()
+        made.append(weakref.ref(sample))
+        return sample
+
+    for taken, _ in enumerate(_samples._read_ahead(read, range(200))):
+        time.sleep(1e-3)  # The readers are faster.
+        assert len(begun) - taken <= _samples._AHEAD
+        assert sum(sample() is not None for sample in list(made)) <= _samples._AHEAD + _samples._READERS
+    assert sorted(begun) == list(range(200))
 
 
 def test_a_value_that_is_too_long_is_not_read(pictures, tmp_path, monkeypatch):

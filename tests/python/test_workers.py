@@ -316,6 +316,35 @@ def test_auto_goes_back_where_processes_are_no_faster(blobs, caplog, monkeypatch
     assert len(said) == 1 and "no faster" in said[0]
 
 
+@pytest.mark.usefixtures("busy_machine")
+def test_workers_that_an_op_asked_for_stay_when_those_of_another_are_no_faster(tmp_path, monkeypatch):
+    monkeypatch.setattr(_workers, "KEPT_GAIN", 1000.0)
+    members = [(f"{i:03}.{name}", bytes(300)) for i in range(240) for name in ("asked", "auto")]
+    write(tmp_path / "set" / "a.tar", tar_of(members))
+    ops = [in_processes(functions.place_of, field="asked"), Python(functions.heavy, field="auto")]
+    with leat.Loader(tmp_path / "set", batch_size=24, shuffle=True, threads=4, batch="dict", output="numpy",
+                     ops=ops) as loader:  # fmt: skip
+        epochs = 0
+        while loader._workers._auto._stage != "settled":  # The test's alarm ends it.
+            epochs += len([*loader]) > 0
+        last = [batch for _ in range(2) for batch in loader]
+        assert epochs and loader._workers._auto._where == "threads" and loader._workers._auto._functions[0].shipped
+    assert all(os.getpid() not in batch["asked"] for batch in last)
+    assert set(last[-1]["auto"].tolist()) == {os.getpid()}
+
+
+def test_workers_that_are_dismissed_end_and_so_does_that_of_a_late_call():
+    processes = _processes.Processes(2)
+    shipped = _workers.ship(in_processes(functions.place_of), 0)
+    pid = int(processes.call(shipped, b"", (0, 0, 0)))
+    processes.dismiss()
+    wait_until_gone([pid])
+    late = int(processes.call(shipped, b"", (0, 0, 0)))
+    assert late not in (pid, os.getpid())
+    wait_until_gone([late])
+    processes.close()
+
+
 @pytest.mark.parametrize("function", [functions.place_of, functions.sleeps])
 def test_auto_leaves_what_is_cheap_or_waits(blobs, caplog, function):
     first, last, said = watched(blobs, function, caplog)

@@ -37,6 +37,10 @@ class Plan:
     """The samples of each shard: from the first up to the second."""
     resizer: Resizer | None
     digest: str
+    said: Mapping[str, Any]
+    """All that `digest` is of, but for the version of Leat."""
+    version: str
+    """That of Leat: another one may write other bytes."""
     versions: str | None = None
     """Identifies the versions of the source's objects; None: nobody knows them."""
 
@@ -63,10 +67,15 @@ def plan_of(
     said = {
         "data": dataset.digest, "format": format, "ranges": ranges,
         "resize": resize, "quality": quality if resize else None,
-        "fields": [[field.name, field.kind, field.ending] for field in chosen], "version": __version__,
+        "fields": [[field.name, field.kind, field.ending] for field in chosen],
     }  # fmt: skip
-    digest = hashlib.sha256(json.dumps(said).encode()).hexdigest()
-    return Plan(dataset, format, chosen, ranges, resizer, digest, versions_of(dataset))
+    digest = digest_of(said, __version__)
+    return Plan(dataset, format, chosen, ranges, resizer, digest, said, __version__, versions_of(dataset))
+
+
+def digest_of(said: Mapping[str, Any], version: str) -> str:
+    """The digest of a plan that says this, by that version of Leat."""
+    return hashlib.sha256(json.dumps({**said, "version": version}).encode()).hexdigest()
 
 
 def versions_of(dataset: Dataset) -> str | None:
