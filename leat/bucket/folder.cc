@@ -108,23 +108,32 @@ Result<Folder> Folder::open(const std::string& path, std::string_view repeat) {
 
 Result<std::string> Folder::bucket_path(std::string_view bucket) const {
   LEAT_TRY(std::string path, named_path(bucket));
-  if (!is_inside(path)) return leads_out();
+  LEAT_TRY_VOID(check_inside(path));
   return path;
 }
 
 Result<std::string> Folder::object_path(std::string_view bucket,
                                         std::string_view key) const {
   LEAT_TRY(std::string path, listed_path(bucket, key));
-  if (!is_inside(path)) return leads_out();
+  LEAT_TRY_VOID(check_inside(path));
   return path;
 }
 
-bool Folder::is_inside(std::string_view path) const {
+Result<void> Folder::check_inside(std::string_view path) const {
+  LEAT_TRY(const bool inside, is_inside(path));
+  if (!inside) return leads_out();
+  return {};
+}
+
+Result<bool> Folder::is_inside(std::string_view path) const {
   std::string_view key = path.substr(std::min(path_.size() + 1, path.size()));
   while (!key.empty()) {
-    const Result<OwnedFd> found = root_->open_at(key, O_PATH);
+    Result<OwnedFd> found = root_->open_at(key, O_PATH);
     if (found) return true;
-    if (found.error().code() != ErrorCode::kNotFound) return false;
+    if (found.error().code() == ErrorCode::kInvalidArgument) return false;
+    if (found.error().code() != ErrorCode::kNotFound) {
+      return std::move(found).error();
+    }
     const std::size_t slash = key.rfind('/');
     key = slash == std::string_view::npos ? "" : key.substr(0, slash);
   }
@@ -168,7 +177,10 @@ Result<std::vector<Folder::Bucket>> Folder::buckets() const {
   std::vector<Bucket> buckets;
   while (const dirent* entry = ::readdir(folder.get())) {
     struct stat status;
-    const auto path = bucket_path(entry->d_name);
+    auto path = bucket_path(entry->d_name);
+    if (!path && path.error().code() != ErrorCode::kInvalidArgument) {
+      return std::move(path).error();
+    }
     if (!path || ::stat(path->c_str(), &status) != 0) continue;
     if (!S_ISDIR(status.st_mode)) continue;
     buckets.push_back({entry->d_name, state_of(status).modified_ns});

@@ -90,8 +90,9 @@ class Folder {
   Result<std::string> listed_path(std::string_view bucket,
                                   std::string_view key) const;
   /// False if a symbolic link leads from `path`, which begins with the folder,
-  /// out of it. If it does not exist, the part of it that exists counts.
-  bool is_inside(std::string_view path) const;
+  /// out of it. If it does not exist, the part of it that exists counts. An
+  /// error is no answer: the file system did not let us look.
+  Result<bool> is_inside(std::string_view path) const;
 
   struct Bucket {
     std::string name;
@@ -121,6 +122,7 @@ class Folder {
       : path_(std::move(path)),
         root_(std::make_shared<const RootedFolder>(std::move(root))) {}
   Result<std::string> named_path(std::string_view bucket) const;
+  Result<void> check_inside(std::string_view path) const;
   Result<void> make_parents(const std::string& path) const;
 
   std::string path_;

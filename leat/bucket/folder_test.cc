@@ -1,13 +1,18 @@
 #include "leat/bucket/folder.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "leat/base/buffer.h"
+#include "leat/bucket/bucket_parts.h"
 #include "leat/bucket/object_cache.h"
 #include "leat/bucket/uploads.h"
 
@@ -67,6 +72,43 @@ TEST_F(FolderTest, RefusesKeysThatLeaveIt) {
     EXPECT_FALSE(folder().object_path(bucket, "key")) << bucket;
   }
   EXPECT_TRUE(folder().object_path("b", "..a/...b/c d"));
+}
+
+/// While it lives, no further file can be opened.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    const int lowest = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    EXPECT_GE(lowest, 0);
+    ::close(lowest);
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+    rlimit none = before_;
+    none.rlim_cur = static_cast<rlim_t>(lowest);
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  }
+  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(FolderTest, WithoutDescriptorsItDoesNotSayThatAnObjectIsNotThere) {
+  ASSERT_TRUE(put("key", "x"));
+  BucketParts parts(folder(), /*most_open=*/2, /*most_names=*/10,
+                    /*its_checksums=*/false);
+
+  const auto [path, bucket] = [&] {
+    const NoDescriptors none;
+    return std::pair(parts.folder.object_path("b", "key"),
+                     check_bucket(parts, "b"));
+  }();
+
+  ASSERT_FALSE(path);
+  EXPECT_EQ(path.error().code(), ErrorCode::kResourceExhausted);
+  ASSERT_TRUE(bucket);
+  EXPECT_EQ(bucket->status, 500);
+  EXPECT_TRUE(parts.folder.object_path("b", "key"));
+  EXPECT_FALSE(check_bucket(parts, "b"));
 }
 
 TEST_F(FolderTest, PublishesWholeObjects) {

@@ -65,7 +65,12 @@ std::string kept_headers(const RequestHead& head) {
 
 Reply create_bucket_reply(const BucketParts& parts, const S3Target& target) {
   const auto path = parts.folder.bucket_path(target.bucket);
-  if (!path) return refused(s3_error(S3Code::kInvalidBucketName), target);
+  if (!path) {
+    return refused(path.error().code() == ErrorCode::kInvalidArgument
+                       ? s3_error(S3Code::kInvalidBucketName)
+                       : write_failure(path.error()),
+                   target);
+  }
   if (const auto made = parts.folder.create_bucket(target.bucket); !made) {
     return refused(made.error().code() == ErrorCode::kInvalidArgument
                        ? s3_error(S3Code::kBucketAlreadyOwnedByYou)
