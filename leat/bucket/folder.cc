@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <utility>
 
@@ -20,7 +19,6 @@ namespace {
 
 constexpr std::size_t kMostKeyBytes = 1024;     // S3's limit.
 constexpr std::size_t kMostSegmentBytes = 255;  // The file system's.
-constexpr std::size_t kCopyBytes = 1 << 30;
 constexpr int kTries = 8;
 
 /// Says not where to: the client need not know.
@@ -49,43 +47,6 @@ Result<void> check_is_object(const struct stat& status) {
 
 }  // namespace
 
-DraftObject::~DraftObject() {
-  if (!path_.empty()) ::unlink(path_.c_str());
-}
-
-Result<void> DraftObject::write(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t put = ::write(file_.descriptor(), bytes.data(), bytes.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return system_error(errno, "writing the object");
-    bytes = bytes.subspan(static_cast<std::size_t>(put));
-  }
-  return {};
-}
-
-Result<void> DraftObject::append_file(const std::string& path) {
-  const OpenFile from(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!from.is_open()) return system_error(errno, "opening a part");
-  std::vector<std::byte> piece;
-  while (true) {
-    ssize_t copied = -1;
-    if (piece.empty()) {
-      copied = ::copy_file_range(from.descriptor(), nullptr, file_.descriptor(),
-                                 nullptr, kCopyBytes, 0);
-      if (copied < 0) piece.resize(1 << 20);  // By hand, on older kernels.
-    }
-    if (!piece.empty()) {
-      copied = ::read(from.descriptor(), piece.data(), piece.size());
-      if (copied > 0) {
-        LEAT_TRY_VOID(write(std::span(piece).first(std::size_t(copied))));
-      }
-    }
-    if (copied < 0 && errno == EINTR) continue;
-    if (copied < 0) return system_error(errno, "copying a part");
-    if (copied == 0) return {};
-  }
-}
-
 Result<Folder> Folder::open(const std::string& path, std::string_view repeat) {
   struct stat status;
   if (::stat(path.c_str(), &status) != 0) {
@@ -103,6 +64,7 @@ Result<Folder> Folder::open(const std::string& path, std::string_view repeat) {
         "{}/{}", folder.repeat_->folder(), folder.repeat_->name(0)));
     LEAT_TRY_VOID(object_state(file));
   }
+  remove_dead_drafts(folder.drafts_path());
   return folder;
 }
 
@@ -203,15 +165,8 @@ Result<void> Folder::remove_bucket(std::string_view bucket) const {
 }
 
 Result<DraftObject> Folder::begin_object() const {
-  static std::atomic<std::uint64_t> number = 0;
-  const std::string folder = work_path() + "/drafts";
-  LEAT_TRY_VOID(make_parents(folder + "/draft"));
-  std::string path =
-      fmt::format("{}/{}-{}", folder, ::getpid(), number.fetch_add(1));
-  OpenFile file(
-      ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!file.is_open()) return system_error(errno, "beginning an object");
-  return DraftObject(std::move(file), std::move(path));
+  LEAT_TRY_VOID(make_parents(drafts_path() + "/draft"));
+  return DraftObject::begin(drafts_path());
 }
 
 Result<ObjectState> Folder::publish(DraftObject draft, const std::string& path,

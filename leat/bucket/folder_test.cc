@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -131,6 +132,41 @@ TEST_F(FolderTest, ADraftThatIsDroppedLeavesNothing) {
     EXPECT_EQ(files(), 1u);
   }
   EXPECT_EQ(files(), 0u);
+}
+
+TEST_F(FolderTest, DraftsOfAKilledServerGoAndThoseInUseStay) {
+  auto used = folder().begin_object();
+  ASSERT_TRUE(used && used->write(as_bytes("used")));
+  std::ofstream(root_ / ".leat/drafts/1-0") << "nobody's";
+  ASSERT_EQ(files(), 2u);
+
+  const Folder other = folder();  // As the next server opens it.
+
+  EXPECT_EQ(files(), 1u);
+  EXPECT_TRUE(other.publish(*std::move(used), path_of("k"), "0123", ""));
+  EXPECT_EQ(text_of("k"), "used");
+}
+
+TEST_F(FolderTest, TwoServersWithTheSameNumberWriteIntoTwoDrafts) {
+  // As process 1 of one container does, and process 1 of another.
+  const auto first_path = [this] {
+    const auto pid = ::fork();
+    if (pid == 0) {
+      auto draft = folder().begin_object();
+      std::ofstream(root_ / "first") << draft->path();
+      ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    std::ifstream file(root_ / "first");
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+
+  const std::string one = first_path();
+  const std::string other = first_path();
+
+  EXPECT_NE(one.substr(one.rfind('-') + 1), other.substr(other.rfind('-') + 1))
+      << "the name depends on the process alone";
 }
 
 TEST_F(FolderTest, AKeyCannotBeAFolderAsWell) {

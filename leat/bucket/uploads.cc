@@ -3,12 +3,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <openssl/rand.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <memory>
 #include <optional>
@@ -16,18 +14,17 @@
 #include <utility>
 
 #include "leat/base/buffer.h"
-#include "leat/base/check.h"
 #include "leat/base/errors.h"
 #include "leat/base/system_error.h"
 #include "leat/base/text.h"
 #include "leat/bucket/open_folder.h"
+#include "leat/bucket/random_id.h"
 #include "leat/bucket/request_body.h"
 #include "leat/store/s3/aws/sigv4.h"
 
 namespace leat {
 namespace {
 
-constexpr std::size_t kIdDigits = 32;
 constexpr std::size_t kMd5Digits = 32;
 constexpr std::size_t kNumberDigits = 5;
 constexpr std::size_t kMostTargetBytes = 16 << 10;
@@ -37,13 +34,6 @@ Error no_such_upload() { return not_found("there is no such upload"); }
 /// Hexadecimal, so that it cannot lead out of our folder.
 bool can_be_id(std::string_view id) {
   return id.size() == kIdDigits && from_hex(id).has_value();
-}
-
-std::string new_id() {
-  std::array<char, kIdDigits / 2> bytes;
-  LEAT_CHECK(RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()),
-                        int(bytes.size())) == 1);
-  return to_hex({bytes.data(), bytes.size()});
 }
 
 std::string part_name(int number, std::string_view md5_hex) {
@@ -101,7 +91,7 @@ Result<std::string> Uploads::create(std::string_view bucket,
       fmt::format("{}\n{}\n{}", uri_encode(bucket, Slash::kKeep),
                   uri_encode(key, Slash::kKeep), headers);
   LEAT_TRY_VOID(target.write(as_bytes(text)));
-  std::string id = new_id();
+  std::string id = random_id();
   const std::string path = root() + '/' + id;
   if (::mkdir(root().c_str(), 0777) != 0 && errno != EEXIST) {
     return system_error(errno, "creating an upload");
