@@ -165,7 +165,7 @@ Result<void> Folder::remove_bucket(std::string_view bucket) const {
 }
 
 Result<DraftObject> Folder::begin_object() const {
-  LEAT_TRY_VOID(make_parents(drafts_path() + "/draft"));
+  LEAT_TRY_VOID(make_parents(drafts_path() + "/draft", path_.size()));
   return DraftObject::begin(drafts_path());
 }
 
@@ -180,10 +180,15 @@ Result<ObjectState> Folder::publish(DraftObject draft, const std::string& path,
   state.etag = std::move(etag);
   state.headers = std::move(headers);
   write_object_note(draft.file().descriptor(), state);
+  const std::size_t bucket_bytes = path.find('/', path_.size() + 1);
   // Tries again if another request has removed a parent folder that
   // had become empty.
   for (int tries = 0; tries < kTries; ++tries) {
-    LEAT_TRY_VOID(make_parents(path));
+    if (auto made = make_parents(path, bucket_bytes); !made) {
+      if (made.error().code() != ErrorCode::kNotFound) return made.error();
+      errno = ENOENT;
+      continue;
+    }
     if (::rename(draft.path().c_str(), path.c_str()) == 0) {
       draft.release();
       // Returns the state that later reads will see: the file system may not
@@ -199,16 +204,16 @@ Result<ObjectState> Folder::publish(DraftObject draft, const std::string& path,
   return system_error(errno, "publishing the object");
 }
 
-Result<void> Folder::make_parents(const std::string& path) const {
+Result<void> Folder::make_parents(const std::string& path,
+                                  std::size_t top_bytes) {
   const std::string parent = path.substr(0, path.rfind('/'));
+  if (parent.size() <= top_bytes) return {};
   if (::mkdir(parent.c_str(), 0777) == 0 || errno == EEXIST) return {};
   if (errno == ENOTDIR) {
     return invalid("a file is where the key needs a folder");
   }
-  if (errno != ENOENT || parent.size() <= path_.size()) {
-    return system_error(errno, "making a folder");
-  }
-  LEAT_TRY_VOID(make_parents(parent));
+  if (errno != ENOENT) return system_error(errno, "making a folder");
+  LEAT_TRY_VOID(make_parents(parent, top_bytes));
   if (::mkdir(parent.c_str(), 0777) == 0 || errno == EEXIST) return {};
   return system_error(errno, "making a folder");
 }

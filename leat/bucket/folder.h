@@ -81,7 +81,8 @@ class Folder {
   Result<void> remove_bucket(std::string_view bucket) const;
 
   Result<DraftObject> begin_object() const;
-  /// Makes `draft` the object at `path`, whole or not at all.
+  /// Makes `draft` the object at `path`, whole or not at all. Makes the folders
+  /// that the key needs, and no bucket.
   Result<ObjectState> publish(DraftObject draft, const std::string& path,
                               std::string etag, std::string headers) const;
   /// Also removes the folders that this leaves empty. A missing
@@ -99,7 +100,9 @@ class Folder {
   std::string drafts_path() const { return work_path() + "/drafts"; }
   Result<std::string> named_path(std::string_view bucket) const;
   Result<void> check_inside(std::string_view path) const;
-  Result<void> make_parents(const std::string& path) const;
+  /// Those between `top_bytes` of `path`, a folder that exists, and its end.
+  static Result<void> make_parents(const std::string& path,
+                                   std::size_t top_bytes);
 
   std::string path_;
   std::shared_ptr<const RootedFolder> root_;

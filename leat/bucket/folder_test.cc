@@ -294,12 +294,17 @@ TEST_F(UploadsTest, JoinsItsParts) {
   ASSERT_TRUE(put_part(name, 1, large, '1'));
   ASSERT_TRUE(put_part(name, 7, "end", '7'));
 
-  const auto done =
-      uploads_.complete(name, {{.number = 1, .etag = std::string(32, '1')},
-                               {.number = 7, .etag = std::string(32, '7')}});
+  auto joined =
+      uploads_.join(name, {{.number = 1, .etag = std::string(32, '1')},
+                           {.number = 7, .etag = std::string(32, '7')}});
 
-  ASSERT_TRUE(std::holds_alternative<ObjectState>(done))
-      << std::get<S3Error>(done).message;
+  ASSERT_TRUE(std::holds_alternative<JoinedParts>(joined))
+      << std::get<S3Error>(joined).message;
+  auto& whole = std::get<JoinedParts>(joined);
+  EXPECT_EQ(whole.headers, "Content-Type: a\r\n");
+  EXPECT_TRUE(here_.publish(std::move(whole.draft), path_of(name.key),
+                            whole.etag, whole.headers));
+  EXPECT_TRUE(uploads_.abort(name));
   EXPECT_EQ(text_of("odd\nkey %"), large + "end");
   EXPECT_EQ(files(), 1u);
 }
@@ -338,8 +343,8 @@ TEST_F(UploadsTest, OnlyTheLastPartMayBeSmall) {
   ASSERT_TRUE(put_part(name, 2, "end", '2'));
 
   const auto done =
-      uploads_.complete(name, {{.number = 1, .etag = std::string(32, '1')},
-                               {.number = 2, .etag = std::string(32, '2')}});
+      uploads_.join(name, {{.number = 1, .etag = std::string(32, '1')},
+                           {.number = 2, .etag = std::string(32, '2')}});
 
   ASSERT_TRUE(std::holds_alternative<S3Error>(done));
   EXPECT_EQ(std::get<S3Error>(done).code, "EntityTooSmall");

@@ -191,8 +191,8 @@ Result<std::vector<UploadName>> Uploads::of_bucket(
   return uploads;
 }
 
-std::variant<ObjectState, S3Error> Uploads::complete(
-    const UploadName& name, const std::vector<UploadPart>& wanted) {
+std::variant<JoinedParts, S3Error> Uploads::join(
+    const UploadName& name, const std::vector<UploadPart>& wanted) const {
   const auto failed = [](const Error& error) {
     return error.code() == ErrorCode::kNotFound
                ? s3_error(S3Code::kNoSuchUpload)
@@ -202,8 +202,6 @@ std::variant<ObjectState, S3Error> Uploads::complete(
   if (!place) return failed(place.error());
   const auto have = parts(name);
   if (!have) return failed(have.error());
-  const auto path = folder_.object_path(name.bucket, name.key);
-  if (!path) return failed(path.error());
   auto draft = folder_.begin_object();
   if (!draft) return failed(draft.error());
 
@@ -222,13 +220,10 @@ std::variant<ObjectState, S3Error> Uploads::complete(
     if (!copied) return failed(copied.error());
     digests += *from_hex(part.etag);
   }
-  auto state =
-      folder_.publish(*std::move(draft), *path,
-                      fmt::format("{}-{}", to_hex(md5(digests)), wanted.size()),
-                      place->headers);
-  if (!state) return failed(state.error());
-  (void)abort(name);  // The object is there: leftovers do no harm.
-  return *std::move(state);
+  return JoinedParts{
+      .draft = *std::move(draft),
+      .etag = fmt::format("{}-{}", to_hex(md5(digests)), wanted.size()),
+      .headers = place->headers};
 }
 
 }  // namespace leat

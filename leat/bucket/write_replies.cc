@@ -95,20 +95,39 @@ Reply delete_bucket_reply(const BucketParts& parts, const S3Target& target) {
                  target);
 }
 
+std::variant<ObjectState, S3Error> publish_object(BucketParts& parts,
+                                                  const WriteRequest& request,
+                                                  DraftObject draft,
+                                                  std::string etag,
+                                                  std::string headers) {
+  const S3Target& target = request.target;
+  const auto path = parts.folder.object_path(target.bucket, target.key);
+  if (!path) return write_failure(path.error());
+  MutexLock lock(parts.writes.of(*path));
+  // It may have gone since the request began.
+  if (const auto error = check_bucket(parts, target.bucket)) return *error;
+  if (const auto error = check_conditions(parts, request)) return *error;
+  auto state = parts.folder.publish(std::move(draft), *path, std::move(etag),
+                                    std::move(headers));
+  if (state) return *std::move(state);
+  if (state.error().code() == ErrorCode::kNotFound) {
+    if (const auto error = check_bucket(parts, target.bucket)) return *error;
+  }
+  return write_failure(state.error());
+}
+
 Reply put_object_reply(BucketParts& parts, const WriteRequest& request,
                        RequestBody& body) {
   const S3Target& target = request.target;
   if (const auto error = body.finish()) return refused(*error, target);
-  const auto path = parts.folder.object_path(target.bucket, target.key);
-  if (!path) return refused(write_failure(path.error()), target);
-  if (const auto error = check_conditions(parts, request)) {
+  const auto done = publish_object(parts, request, body.take_draft(),
+                                   body.md5_hex(), request.headers);
+  if (const auto* error = std::get_if<S3Error>(&done)) {
     return refused(*error, target);
   }
-  const auto state = parts.folder.publish(body.take_draft(), *path,
-                                          body.md5_hex(), request.headers);
-  if (!state) return refused(write_failure(state.error()), target);
   Reply reply;
-  reply.headers = fmt::format("ETag: \"{}\"\r\n", state->etag);
+  reply.headers =
+      fmt::format("ETag: \"{}\"\r\n", std::get<ObjectState>(done).etag);
   return reply;
 }
 
@@ -142,13 +161,16 @@ Reply copy_object_reply(BucketParts& parts, const WriteRequest& request,
   }
   const std::string& headers =
       request.headers.empty() ? original->state.headers : request.headers;
-  const auto state = parts.folder.publish(*std::move(draft), *to_path,
-                                          original->state.etag, headers);
-  if (!state) return refused(write_failure(state.error()), target);
+  const auto done = publish_object(parts, request, *std::move(draft),
+                                   original->state.etag, headers);
+  if (const auto* error = std::get_if<S3Error>(&done)) {
+    return refused(*error, target);
+  }
+  const auto& state = std::get<ObjectState>(done);
   return xml_reply(
       fmt::format("<CopyObjectResult {}><LastModified>{}</LastModified>"
                   "<ETag>&quot;{}&quot;</ETag></CopyObjectResult>",
-                  kS3Namespace, iso_date(state->modified_ns), state->etag));
+                  kS3Namespace, iso_date(state.modified_ns), state.etag));
 }
 
 Reply delete_object_reply(const BucketParts& parts, const S3Target& target) {

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "leat/bucket/bucket_parts.h"
 #include "leat/bucket/preconditions.h"
@@ -28,6 +29,14 @@ struct WriteRequest {
 /// Why the conditions do not let the object be written; nullopt if they do.
 std::optional<S3Error> check_conditions(const BucketParts& parts,
                                         const WriteRequest& request);
+
+/// Makes `draft` the object that `request` names, if its bucket is still there
+/// and its conditions hold; no other write through this server comes between.
+std::variant<ObjectState, S3Error> publish_object(BucketParts& parts,
+                                                  const WriteRequest& request,
+                                                  DraftObject draft,
+                                                  std::string etag,
+                                                  std::string headers);
 
 /// PUT of an object whose body is in.
 Reply put_object_reply(BucketParts& parts, const WriteRequest& request,

@@ -1,0 +1,118 @@
+#include "leat/bucket/write_replies.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <barrier>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "leat/base/buffer.h"
+
+namespace leat {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Requests to a server whose folder has one bucket, "b".
+class WriteRepliesTest : public ::testing::Test {
+ protected:
+  ~WriteRepliesTest() override { fs::remove_all(root_); }
+
+  static Folder fresh_folder(const fs::path& root) {
+    fs::remove_all(root);
+    fs::create_directories(root / "b");
+    return *Folder::open(root.string());
+  }
+  static WriteRequest request_of(const std::string& key,
+                                 Preconditions conditions = {},
+                                 std::string headers = "") {
+    return {{.bucket = "b", .key = key, .query = {}},
+            std::move(conditions),
+            std::move(headers)};
+  }
+
+  Reply put(const WriteRequest& request, std::string_view bytes) {
+    auto draft = parts_.folder.begin_object();
+    EXPECT_TRUE(draft);
+    RequestBody body(RequestHead(), "", *std::move(draft));
+    body.put(as_bytes(bytes));
+    return put_object_reply(parts_, request, body);
+  }
+  std::string text_of(std::string_view key) const {
+    std::ifstream file(root_ / "b" / key, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  const fs::path root_{::testing::TempDir() + "write_replies_test"};
+  BucketParts parts_{fresh_folder(root_), /*most_open=*/16,
+                     /*most_names=*/10'000, /*its_checksums=*/false};
+};
+
+TEST_F(WriteRepliesTest, OfPutsAtOnceThatWantAFreshKeyOneSucceeds) {
+  constexpr int kThreads = 4;
+  constexpr int kKeys = 500;
+  std::vector<std::array<int, kThreads>> statuses(kKeys);
+  std::barrier all_at(kThreads);
+  {
+    std::vector<std::jthread> threads;
+    for (int thread = 0; thread < kThreads; ++thread) {
+      threads.emplace_back([&, thread] {
+        for (int i = 0; i < kKeys; ++i) {
+          all_at.arrive_and_wait();
+          statuses[std::size_t(i)][std::size_t(thread)] =
+              put(request_of(std::to_string(i), {.if_none_match = "*"}),
+                  std::to_string(thread))
+                  .status;
+        }
+      });
+    }
+  }
+
+  for (int i = 0; i < kKeys; ++i) {
+    const auto& of_key = statuses[std::size_t(i)];
+    const auto done = std::find(of_key.begin(), of_key.end(), 200);
+    ASSERT_NE(done, of_key.end()) << i;
+    EXPECT_EQ(std::count(of_key.begin(), of_key.end(), 200), 1) << i;
+    EXPECT_EQ(std::count(of_key.begin(), of_key.end(), 412), kThreads - 1) << i;
+    EXPECT_EQ(text_of(std::to_string(i)),
+              std::to_string(done - of_key.begin()));
+  }
+}
+
+TEST_F(WriteRepliesTest, APutWhoseBucketHasGoneDoesNotMakeItAnew) {
+  for (const char* key : {"k", "a/b/k"}) {
+    fs::create_directories(root_ / "b");
+    auto draft = parts_.folder.begin_object();
+    ASSERT_TRUE(draft);
+    RequestBody body(RequestHead(), "", *std::move(draft));
+    fs::remove(root_ / "b");
+
+    const Reply reply = put_object_reply(parts_, request_of(key), body);
+
+    EXPECT_EQ(reply.status, 404) << key;
+    EXPECT_NE(reply.body.find("NoSuchBucket"), std::string::npos) << reply.body;
+    EXPECT_FALSE(fs::exists(root_ / "b")) << key;
+  }
+}
+
+TEST_F(WriteRepliesTest, TheFolderAloneMakesNoBucketEither) {
+  for (const char* key : {"k", "a/b/k"}) {
+    auto draft = parts_.folder.begin_object();
+    ASSERT_TRUE(draft);
+
+    const auto state = parts_.folder.publish(
+        *std::move(draft), (root_ / "gone" / key).string(), "0123", "");
+
+    ASSERT_FALSE(state) << key;
+    EXPECT_EQ(state.error().code(), ErrorCode::kNotFound);
+    EXPECT_FALSE(fs::exists(root_ / "gone"));
+  }
+}
+
+}  // namespace
+}  // namespace leat
