@@ -226,7 +226,7 @@ Reply S3Exchange::answer_now() {
     case Operation::kDeleteBucket:
       return delete_bucket_reply(parts, target_);
     case Operation::kDeleteObject:
-      return delete_object_reply(parts, target_);
+      return delete_object_reply(parts, write_request());
     case Operation::kCreateUpload:
       return create_upload_reply(parts, write_request());
     default:

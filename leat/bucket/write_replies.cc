@@ -15,6 +15,27 @@ namespace {
 
 constexpr std::size_t kMostDeleted = 1000;
 
+/// Why the object cannot be removed; nullopt once there is none.
+std::optional<S3Error> remove_one(BucketParts& parts,
+                                  const WriteRequest& request) {
+  const S3Target& target = request.target;
+  const auto path = parts.folder.object_path(target.bucket, target.key);
+  if (!path) {
+    // A name that cannot be a key does not exist, which is what the client
+    // asked for.
+    return path.error().code() == ErrorCode::kInvalidArgument
+               ? std::nullopt
+               : std::optional(write_failure(path.error()));
+  }
+  MutexLock lock(parts.writes.of(*path));
+  const auto gone = parts.folder.remove_object(target.bucket, target.key);
+  if (!gone && gone.error().code() != ErrorCode::kInvalidArgument) {
+    return write_failure(gone.error());
+  }
+  parts.objects.forget(*path);
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<S3Error> check_conditions(const BucketParts& parts,
@@ -109,7 +130,10 @@ std::variant<ObjectState, S3Error> publish_object(BucketParts& parts,
   if (const auto error = check_conditions(parts, request)) return *error;
   auto state = parts.folder.publish(std::move(draft), *path, std::move(etag),
                                     std::move(headers));
-  if (state) return *std::move(state);
+  if (state) {
+    parts.objects.forget(*path);
+    return *std::move(state);
+  }
   if (state.error().code() == ErrorCode::kNotFound) {
     if (const auto error = check_bucket(parts, target.bucket)) return *error;
   }
@@ -173,20 +197,18 @@ Reply copy_object_reply(BucketParts& parts, const WriteRequest& request,
                   kS3Namespace, iso_date(state.modified_ns), state.etag));
 }
 
-Reply delete_object_reply(const BucketParts& parts, const S3Target& target) {
+Reply delete_object_reply(BucketParts& parts, const WriteRequest& request) {
+  const S3Target& target = request.target;
   if (const auto error = check_bucket(parts, target.bucket)) {
     return refused(*error, target);
   }
-  const auto gone = parts.folder.remove_object(target.bucket, target.key);
-  // A name that cannot be a key does not exist, which is what the client asked
-  // for.
-  if (!gone && gone.error().code() != ErrorCode::kInvalidArgument) {
-    return refused(write_failure(gone.error()), target);
+  if (const auto error = remove_one(parts, request)) {
+    return refused(*error, target);
   }
   return empty_reply(204);
 }
 
-Reply delete_objects_reply(const BucketParts& parts, const S3Target& target,
+Reply delete_objects_reply(BucketParts& parts, const S3Target& target,
                            const std::string& xml) {
   if (const auto error = check_bucket(parts, target.bucket)) {
     return refused(*error, target);
@@ -202,13 +224,13 @@ Reply delete_objects_reply(const BucketParts& parts, const S3Target& target,
     if (++count > kMostDeleted) {
       return refused(s3_error(S3Code::kMalformedXml), target);
     }
-    const std::string_view key = object.child_value("Key");
-    const auto gone = parts.folder.remove_object(target.bucket, key);
-    if (!gone && gone.error().code() != ErrorCode::kInvalidArgument) {
-      const S3Error error = write_failure(gone.error());
+    const std::string key = object.child_value("Key");
+    WriteRequest request;
+    request.target = {.bucket = target.bucket, .key = key, .query = {}};
+    if (const auto error = remove_one(parts, request)) {
       inside += fmt::format(
           "<Error><Key>{}</Key><Code>{}</Code><Message>{}</Message></Error>",
-          xml_escape(key), error.code, xml_escape(error.message));
+          xml_escape(key), error->code, xml_escape(error->message));
     } else if (!is_quiet) {
       inside +=
           fmt::format("<Deleted><Key>{}</Key></Deleted>", xml_escape(key));

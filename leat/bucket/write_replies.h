@@ -44,9 +44,9 @@ Reply put_object_reply(BucketParts& parts, const WriteRequest& request,
 /// `source` is the value of x-amz-copy-source.
 Reply copy_object_reply(BucketParts& parts, const WriteRequest& request,
                         std::string_view source);
-Reply delete_object_reply(const BucketParts& parts, const S3Target& target);
+Reply delete_object_reply(BucketParts& parts, const WriteRequest& request);
 /// `xml` names the keys.
-Reply delete_objects_reply(const BucketParts& parts, const S3Target& target,
+Reply delete_objects_reply(BucketParts& parts, const S3Target& target,
                            const std::string& xml);
 
 Reply create_upload_reply(BucketParts& parts, const WriteRequest& request);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -98,6 +99,40 @@ TEST_F(WriteRepliesTest, APutWhoseBucketHasGoneDoesNotMakeItAnew) {
     EXPECT_NE(reply.body.find("NoSuchBucket"), std::string::npos) << reply.body;
     EXPECT_FALSE(fs::exists(root_ / "b")) << key;
   }
+}
+
+TEST_F(WriteRepliesTest, AnObjectThatHasGoneIsNotHeldOpen) {
+  const auto opened = [this] {
+    std::size_t count = 0;
+    for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+      std::error_code unreadable;
+      const std::string file = fs::read_symlink(entry, unreadable).string();
+      count += file.starts_with(fs::canonical(root_ / "b").string()) ? 1 : 0;
+    }
+    return count;
+  };
+  const auto put_and_get = [this](const std::string& key) {
+    ASSERT_EQ(put(request_of(key), "bytes").status, 200);
+    ASSERT_TRUE(parts_.objects.find((root_ / "b" / key).string()));
+  };
+  for (const char* key : {"deleted", "in bulk", "replaced"}) put_and_get(key);
+  put_and_get("others'");
+  ASSERT_EQ(opened(), 4u);
+
+  EXPECT_EQ(delete_object_reply(parts_, request_of("deleted")).status, 204);
+  EXPECT_EQ(opened(), 3u);
+  EXPECT_EQ(
+      delete_objects_reply(parts_, {.bucket = "b", .key = "", .query = {}},
+                           "<Delete><Object><Key>in bulk</Key></Object>"
+                           "</Delete>")
+          .status,
+      200);
+  EXPECT_EQ(opened(), 2u);
+  EXPECT_EQ(put(request_of("replaced"), "new").status, 200);
+  EXPECT_EQ(opened(), 1u);
+  fs::remove(root_ / "b/others'");
+  EXPECT_FALSE(parts_.objects.find((root_ / "b/others'").string()));
+  EXPECT_EQ(opened(), 0u);
 }
 
 TEST_F(WriteRepliesTest, TheFolderAloneMakesNoBucketEither) {
