@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <iterator>
 #include <optional>
 #include <pugixml.hpp>
 
@@ -13,7 +15,7 @@
 namespace leat {
 namespace {
 
-constexpr std::size_t kMostDeleted = 1000;
+constexpr std::ptrdiff_t kMostDeleted = 1000;
 
 /// Why the object cannot be removed; nullopt once there is none.
 std::optional<S3Error> remove_one(BucketParts& parts,
@@ -217,13 +219,13 @@ Reply delete_objects_reply(BucketParts& parts, const S3Target& target,
   const auto parsed = document.load_buffer(xml.data(), xml.size());
   const pugi::xml_node root = document.child("Delete");
   if (!parsed || !root) return refused(s3_error(S3Code::kMalformedXml), target);
+  const auto objects = root.children("Object");
+  if (std::distance(objects.begin(), objects.end()) > kMostDeleted) {
+    return refused(s3_error(S3Code::kMalformedXml), target);
+  }
   const bool is_quiet = std::string_view(root.child_value("Quiet")) == "true";
   std::string inside = fmt::format("<DeleteResult {}>", kS3Namespace);
-  std::size_t count = 0;
-  for (const pugi::xml_node object : root.children("Object")) {
-    if (++count > kMostDeleted) {
-      return refused(s3_error(S3Code::kMalformedXml), target);
-    }
+  for (const pugi::xml_node object : objects) {
     const std::string key = object.child_value("Key");
     WriteRequest request;
     request.target = {.bucket = target.bucket, .key = key, .query = {}};

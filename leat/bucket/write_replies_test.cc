@@ -7,6 +7,7 @@
 #include <barrier>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -133,6 +134,30 @@ TEST_F(WriteRepliesTest, AnObjectThatHasGoneIsNotHeldOpen) {
   fs::remove(root_ / "b/others'");
   EXPECT_FALSE(parts_.objects.find((root_ / "b/others'").string()));
   EXPECT_EQ(opened(), 0u);
+}
+
+TEST_F(WriteRepliesTest, ABulkDeleteOfTooManyKeysDeletesNone) {
+  std::string objects;
+  for (int i = 0; i < 1000; ++i) {
+    std::ofstream(root_ / "b" / std::to_string(i)).put('x');
+    objects += "<Object><Key>" + std::to_string(i) + "</Key></Object>";
+  }
+  const S3Target bucket{.bucket = "b", .key = "", .query = {}};
+  const auto left = [this] {
+    return std::distance(fs::directory_iterator(root_ / "b"),
+                         fs::directory_iterator());
+  };
+
+  const std::string too_many = "<Object><Key>k</Key></Object>";
+  const Reply refusal = delete_objects_reply(
+      parts_, bucket, "<Delete>" + objects + too_many + "</Delete>");
+  EXPECT_EQ(refusal.status, 400);
+  EXPECT_EQ(left(), 1000);
+
+  const Reply done =
+      delete_objects_reply(parts_, bucket, "<Delete>" + objects + "</Delete>");
+  EXPECT_EQ(done.status, 200);
+  EXPECT_EQ(left(), 0);
 }
 
 TEST_F(WriteRepliesTest, TheFolderAloneMakesNoBucketEither) {
