@@ -68,9 +68,7 @@ Result<void> DraftObject::write(std::span<const std::byte> bytes) {
   return {};
 }
 
-Result<void> DraftObject::append_file(const std::string& path) {
-  const OpenFile from(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!from.is_open()) return system_error(errno, "opening a part");
+Result<void> DraftObject::append_file(const OpenFile& from) {
   std::vector<std::byte> piece;
   while (true) {
     ssize_t copied = -1;
@@ -86,7 +84,7 @@ Result<void> DraftObject::append_file(const std::string& path) {
       }
     }
     if (copied < 0 && errno == EINTR) continue;
-    if (copied < 0) return system_error(errno, "copying a part");
+    if (copied < 0) return system_error(errno, "copying the bytes");
     if (copied == 0) return {};
   }
 }

@@ -26,8 +26,8 @@ class DraftObject {
 
   /// Appends. Errors: kResourceExhausted, kUnavailable.
   Result<void> write(std::span<const std::byte> bytes);
-  /// Appends all of the file at `path`. Errors: as write; kNotFound.
-  Result<void> append_file(const std::string& path);
+  /// Appends all of `from`, which nobody has read yet. Errors: as write.
+  Result<void> append_file(const OpenFile& from);
 
   const OpenFile& file() const { return file_; }
   const std::string& path() const { return path_; }

@@ -254,11 +254,9 @@ S3Exchange::Answer S3Exchange::slow_answer() {
         return abort_upload_reply(parts, target);
       };
     case Operation::kCopyObject:
-      return [request = write_request(),
-              source = std::string(head_.header("x-amz-copy-source"))](
-                 BucketParts& parts) {
-        return copy_object_reply(parts, request, source);
-      };
+      return
+          [request = CopyRequest::of(head_, write_request())](
+              BucketParts& parts) { return copy_object_reply(parts, request); };
     case Operation::kDeleteObjects:
     case Operation::kCompleteUpload: {
       if (auto error = body_->finish()) {

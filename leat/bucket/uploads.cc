@@ -215,8 +215,11 @@ std::variant<JoinedParts, S3Error> Uploads::join(
     if (found->size_bytes < kLeastPartBytes && &part != &wanted.back()) {
       return s3_error(S3Code::kEntityTooSmall);
     }
-    auto copied = draft->append_file(place->path + '/' +
-                                     part_name(part.number, part.etag));
+    const std::string file =
+        place->path + '/' + part_name(part.number, part.etag);
+    const OpenFile from(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!from.is_open()) return failed(system_error(errno, "opening a part"));
+    const auto copied = draft->append_file(from);
     if (!copied) return failed(copied.error());
     digests += *from_hex(part.etag);
   }

@@ -17,6 +17,17 @@ namespace {
 
 constexpr std::ptrdiff_t kMostDeleted = 1000;
 
+/// The conditions on the object that is copied.
+Preconditions source_conditions_of(const RequestHead& head) {
+  return {.if_match = std::string(head.header("x-amz-copy-source-if-match")),
+          .if_none_match =
+              std::string(head.header("x-amz-copy-source-if-none-match")),
+          .if_modified_since =
+              std::string(head.header("x-amz-copy-source-if-modified-since")),
+          .if_unmodified_since = std::string(
+              head.header("x-amz-copy-source-if-unmodified-since"))};
+}
+
 /// Why the object cannot be removed; nullopt once there is none.
 std::optional<S3Error> remove_one(BucketParts& parts,
                                   const WriteRequest& request) {
@@ -24,12 +35,13 @@ std::optional<S3Error> remove_one(BucketParts& parts,
   const auto path = parts.folder.object_path(target.bucket, target.key);
   if (!path) {
     // A name that cannot be a key does not exist, which is what the client
-    // asked for.
+    // asked for; unless it has conditions.
     return path.error().code() == ErrorCode::kInvalidArgument
-               ? std::nullopt
+               ? check_conditions(parts, request)
                : std::optional(write_failure(path.error()));
   }
   MutexLock lock(parts.writes.of(*path));
+  if (auto error = check_conditions(parts, request)) return error;
   const auto gone = parts.folder.remove_object(target.bucket, target.key);
   if (!gone && gone.error().code() != ErrorCode::kInvalidArgument) {
     return write_failure(gone.error());
@@ -157,13 +169,27 @@ Reply put_object_reply(BucketParts& parts, const WriteRequest& request,
   return reply;
 }
 
-Reply copy_object_reply(BucketParts& parts, const WriteRequest& request,
-                        std::string_view source) {
-  const S3Target& target = request.target;
+CopyRequest CopyRequest::of(const RequestHead& head, WriteRequest write) {
+  return {.write = std::move(write),
+          .source = std::string(head.header("x-amz-copy-source")),
+          .source_conditions = source_conditions_of(head),
+          .directive = std::string(head.header("x-amz-metadata-directive"))};
+}
+
+Reply copy_object_reply(BucketParts& parts, const CopyRequest& request) {
+  const S3Target& target = request.write.target;
+  std::string_view source = request.source;
   if (source.starts_with('/')) source.remove_prefix(1);
   const auto from = parse_target("/" + std::string(source));
   if (from->has("versionId")) {
     return refused(s3_error(S3Code::kNotImplemented), target);
+  }
+  const bool replaces = request.directive == "REPLACE";
+  if (!replaces && !request.directive.empty() && request.directive != "COPY") {
+    return refused(s3_error(S3Code::kInvalidArgument,
+                            "x-amz-metadata-directive is neither COPY nor "
+                            "REPLACE"),
+                   target);
   }
   const auto from_path = parts.folder.object_path(from->bucket, from->key);
   const auto to_path = parts.folder.object_path(target.bucket, target.key);
@@ -177,18 +203,22 @@ Reply copy_object_reply(BucketParts& parts, const WriteRequest& request,
   if (!from_path) return failed(from_path.error());
   const auto original = open_object(*from_path);
   if (!original) return failed(original.error());
-  if (const auto error = check_conditions(parts, request)) {
+  if (check_read(request.source_conditions, original->state) !=
+      Verdict::kProceed) {
+    return refused(s3_error(S3Code::kPreconditionFailed), target);
+  }
+  // Asked here too, so that nothing is copied in vain.
+  if (const auto error = check_conditions(parts, request.write)) {
     return refused(*error, target);
   }
   auto draft = parts.folder.begin_object();
   if (!draft) return refused(write_failure(draft.error()), target);
-  if (const auto copied = draft->append_file(*from_path); !copied) {
+  if (const auto copied = draft->append_file(*original->file); !copied) {
     return failed(copied.error());
   }
-  const std::string& headers =
-      request.headers.empty() ? original->state.headers : request.headers;
-  const auto done = publish_object(parts, request, *std::move(draft),
-                                   original->state.etag, headers);
+  const auto done = publish_object(
+      parts, request.write, *std::move(draft), original->state.etag,
+      replaces ? request.write.headers : original->state.headers);
   if (const auto* error = std::get_if<S3Error>(&done)) {
     return refused(*error, target);
   }
@@ -229,6 +259,7 @@ Reply delete_objects_reply(BucketParts& parts, const S3Target& target,
     const std::string key = object.child_value("Key");
     WriteRequest request;
     request.target = {.bucket = target.bucket, .key = key, .query = {}};
+    request.conditions.if_match = object.child_value("ETag");
     if (const auto error = remove_one(parts, request)) {
       inside += fmt::format(
           "<Error><Key>{}</Key><Code>{}</Code><Message>{}</Message></Error>",

@@ -26,7 +26,20 @@ struct WriteRequest {
   std::string headers;  ///< As kept_headers() makes them.
 };
 
-/// Why the conditions do not let the object be written; nullopt if they do.
+/// A write whose bytes are those of another object.
+struct CopyRequest {
+  WriteRequest write;
+  std::string source;  ///< The value of x-amz-copy-source.
+  Preconditions source_conditions;
+  /// x-amz-metadata-directive: REPLACE takes the headers of `write`; COPY, or
+  /// nothing, those of the source.
+  std::string directive;
+
+  static CopyRequest of(const RequestHead& head, WriteRequest write);
+};
+
+/// Why the conditions do not let the object be written or removed; nullopt if
+/// they do.
 std::optional<S3Error> check_conditions(const BucketParts& parts,
                                         const WriteRequest& request);
 
@@ -41,9 +54,7 @@ std::variant<ObjectState, S3Error> publish_object(BucketParts& parts,
 /// PUT of an object whose body is in.
 Reply put_object_reply(BucketParts& parts, const WriteRequest& request,
                        RequestBody& body);
-/// `source` is the value of x-amz-copy-source.
-Reply copy_object_reply(BucketParts& parts, const WriteRequest& request,
-                        std::string_view source);
+Reply copy_object_reply(BucketParts& parts, const CopyRequest& request);
 Reply delete_object_reply(BucketParts& parts, const WriteRequest& request);
 /// `xml` names the keys.
 Reply delete_objects_reply(BucketParts& parts, const S3Target& target,

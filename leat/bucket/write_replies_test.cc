@@ -160,6 +160,99 @@ TEST_F(WriteRepliesTest, ABulkDeleteOfTooManyKeysDeletesNone) {
   EXPECT_EQ(left(), 0);
 }
 
+TEST_F(WriteRepliesTest, ADeleteKeepsToItsConditions) {
+  ASSERT_EQ(put(request_of("k"), "bytes").status, 200);
+  const std::string etag = object_state((root_ / "b/k").string())->etag;
+
+  for (const Preconditions& conditions :
+       {Preconditions{.if_match = "0123"},
+        Preconditions{.if_none_match = "*"}}) {
+    EXPECT_EQ(delete_object_reply(parts_, request_of("k", conditions)).status,
+              412);
+  }
+  const S3Target bucket{.bucket = "b", .key = "", .query = {}};
+  const std::string of_another =
+      "<Delete><Object><Key>k</Key><ETag>0123</ETag></Object></Delete>";
+  EXPECT_NE(delete_objects_reply(parts_, bucket, of_another)
+                .body.find("PreconditionFailed"),
+            std::string::npos);
+  EXPECT_EQ(text_of("k"), "bytes");
+
+  EXPECT_EQ(
+      delete_object_reply(parts_, request_of("k", {.if_match = etag})).status,
+      204);
+  EXPECT_FALSE(fs::exists(root_ / "b/k"));
+}
+
+TEST_F(WriteRepliesTest, ACopyKeepsToTheConditionsOnItsSource) {
+  ASSERT_EQ(put(request_of("k"), "bytes").status, 200);
+  const std::string etag = object_state((root_ / "b/k").string())->etag;
+  const auto copy_if = [this](const Preconditions& conditions) {
+    return copy_object_reply(parts_, {.write = request_of("copy"),
+                                      .source = "/b/k",
+                                      .source_conditions = conditions,
+                                      .directive = ""})
+        .status;
+  };
+
+  EXPECT_EQ(copy_if({.if_match = "0123"}), 412);
+  EXPECT_EQ(copy_if({.if_none_match = etag}), 412);
+  EXPECT_EQ(copy_if({.if_modified_since = "Fri, 01 Jan 2100 00:00:00 GMT"}),
+            412);
+  EXPECT_EQ(copy_if({.if_unmodified_since = "Thu, 01 Jan 1970 00:00:00 GMT"}),
+            412);
+  EXPECT_FALSE(fs::exists(root_ / "b/copy"));
+
+  EXPECT_EQ(copy_if({.if_match = etag}), 200);
+  EXPECT_EQ(text_of("copy"), "bytes");
+}
+
+TEST_F(WriteRepliesTest, ReadsTheConditionsOnASourceFromTheHead) {
+  RequestHead head;
+  head.headers = {{"x-amz-copy-source", "b/k"},
+                  {"x-amz-copy-source-if-match", "1"},
+                  {"x-amz-copy-source-if-none-match", "2"},
+                  {"x-amz-copy-source-if-modified-since", "3"},
+                  {"x-amz-copy-source-if-unmodified-since", "4"},
+                  {"x-amz-metadata-directive", "REPLACE"}};
+
+  const CopyRequest request = CopyRequest::of(head, request_of("copy"));
+
+  EXPECT_EQ(request.source, "b/k");
+  EXPECT_EQ(request.source_conditions.if_match, "1");
+  EXPECT_EQ(request.source_conditions.if_none_match, "2");
+  EXPECT_EQ(request.source_conditions.if_modified_since, "3");
+  EXPECT_EQ(request.source_conditions.if_unmodified_since, "4");
+  EXPECT_EQ(request.directive, "REPLACE");
+}
+
+TEST_F(WriteRepliesTest, ACopyTakesTheHeadersThatItsDirectiveSays) {
+  const std::string old = "Content-Type: a\r\nx-amz-meta-who: me\r\n";
+  const std::string fresh = "Content-Type: b\r\n";
+  ASSERT_EQ(put(request_of("k", {}, old), "bytes").status, 200);
+  const auto headers_after = [&](const std::string& directive,
+                                 const std::string& given) {
+    const Reply reply =
+        copy_object_reply(parts_, {.write = request_of("copy", {}, given),
+                                   .source = "b/k",
+                                   .source_conditions = {},
+                                   .directive = directive});
+    EXPECT_EQ(reply.status, 200);
+    return object_state((root_ / "b/copy").string())->headers;
+  };
+
+  EXPECT_EQ(headers_after("", fresh), old);
+  EXPECT_EQ(headers_after("COPY", fresh), old);
+  EXPECT_EQ(headers_after("REPLACE", fresh), fresh);
+  EXPECT_EQ(headers_after("REPLACE", ""), "");
+  EXPECT_EQ(copy_object_reply(parts_, {.write = request_of("copy"),
+                                       .source = "b/k",
+                                       .source_conditions = {},
+                                       .directive = "MERGE"})
+                .status,
+            400);
+}
+
 TEST_F(WriteRepliesTest, TheFolderAloneMakesNoBucketEither) {
   for (const char* key : {"k", "a/b/k"}) {
     auto draft = parts_.folder.begin_object();
