@@ -8,9 +8,12 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "leat/base/buffer.h"
 #include "leat/bucket/bucket_parts.h"
@@ -349,6 +352,22 @@ TEST_F(UploadsTest, OnlyTheLastPartMayBeSmall) {
   ASSERT_TRUE(std::holds_alternative<S3Error>(done));
   EXPECT_EQ(std::get<S3Error>(done).code, "EntityTooSmall");
   EXPECT_FALSE(fs::exists(root_ / "b/k"));
+}
+
+TEST_F(UploadsTest, TheEndOfOneDoesNotDisturbTheBeginningOfAnother) {
+  std::atomic<int> failed = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int thread = 0; thread < 4; ++thread) {
+      threads.emplace_back([this, &failed] {
+        for (int i = 0; i < 300; ++i) {
+          const auto id = uploads_.create("b", "k", "");
+          failed += !id || !uploads_.abort({*id, "b", "k"}) ? 1 : 0;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(failed, 0);
 }
 
 TEST_F(UploadsTest, ListsAndAborts) {

@@ -166,7 +166,7 @@ Result<void> Uploads::abort(const UploadName& name) {
     ::unlink((place.path + '/' + file).c_str());
   }
   ::rmdir(place.path.c_str());
-  ::rmdir(root().c_str());  // Only if it was the last.
+  // The root stays: another upload may be about to begin in it.
   return {};
 }
 
