@@ -179,7 +179,7 @@ Result<ObjectState> Folder::publish(DraftObject draft, const std::string& path,
   ObjectState state = state_of(status);
   state.etag = std::move(etag);
   state.headers = std::move(headers);
-  write_object_note(draft.file().descriptor(), state);
+  LEAT_TRY_VOID(write_object_note(draft.file().descriptor(), state));
   const std::size_t bucket_bytes = path.find('/', path_.size() + 1);
   // Tries again if another request has removed a parent folder that
   // had become empty.

@@ -63,6 +63,9 @@ Reply create_upload_reply(BucketParts& parts, const WriteRequest& request) {
   if (const auto error = check_bucket(parts, target.bucket)) {
     return refused(*error, target);
   }
+  if (const auto error = check_headers(request.headers)) {
+    return refused(*error, target);
+  }
   const auto path = parts.folder.object_path(target.bucket, target.key);
   if (!path) return refused(write_failure(path.error()), target);
   const auto id =

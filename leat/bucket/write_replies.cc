@@ -10,6 +10,7 @@
 #include <pugixml.hpp>
 
 #include "leat/bucket/iso_date.h"
+#include "leat/bucket/object_note.h"
 #include "leat/bucket/s3_reply.h"
 
 namespace leat {
@@ -26,6 +27,22 @@ Preconditions source_conditions_of(const RequestHead& head) {
               std::string(head.header("x-amz-copy-source-if-modified-since")),
           .if_unmodified_since = std::string(
               head.header("x-amz-copy-source-if-unmodified-since"))};
+}
+
+/// A list of content codings without aws-chunked: that describes the transfer,
+/// not the object.
+std::string without_aws_chunked(std::string_view list) {
+  std::string left;
+  while (!list.empty()) {
+    std::string_view item = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(item.size() + 1, list.size()));
+    while (item.starts_with(' ')) item.remove_prefix(1);
+    while (item.ends_with(' ')) item.remove_suffix(1);
+    if (item.empty() || equal_in_any_case(item, "aws-chunked")) continue;
+    if (!left.empty()) left += ", ";
+    left += item;
+  }
+  return left;
 }
 
 /// Why the object cannot be removed; nullopt once there is none.
@@ -79,12 +96,8 @@ std::string kept_headers(const RequestHead& head) {
       "Content-Encoding", "Expires",       "Content-Language"};
   std::string lines;
   for (const std::string_view name : kKept) {
-    std::string_view value = head.header(name);
-    // It describes the transfer, not the object.
-    if (value.starts_with("aws-chunked")) {
-      value.remove_prefix(std::min(value.find(',') + 1, value.size()));
-      if (value.starts_with("aws-chunked")) continue;
-    }
+    std::string value(head.header(name));
+    if (name == "Content-Encoding") value = without_aws_chunked(value);
     if (!value.empty()) lines += fmt::format("{}: {}\r\n", name, value);
   }
   constexpr std::string_view kMeta = "x-amz-meta-";
@@ -96,6 +109,11 @@ std::string kept_headers(const RequestHead& head) {
     }
   }
   return lines;
+}
+
+std::optional<S3Error> check_headers(std::string_view headers) {
+  if (headers.size() <= kMostHeaderBytes) return std::nullopt;
+  return s3_error(S3Code::kMetadataTooLarge);
 }
 
 Reply create_bucket_reply(const BucketParts& parts, const S3Target& target) {
@@ -136,6 +154,7 @@ std::variant<ObjectState, S3Error> publish_object(BucketParts& parts,
                                                   std::string etag,
                                                   std::string headers) {
   const S3Target& target = request.target;
+  if (const auto error = check_headers(headers)) return *error;
   const auto path = parts.folder.object_path(target.bucket, target.key);
   if (!path) return write_failure(path.error());
   MutexLock lock(parts.writes.of(*path));

@@ -18,6 +18,9 @@ Reply delete_bucket_reply(const BucketParts& parts, const S3Target& target);
 /// The headers of a PUT that are kept with the object, a line each.
 std::string kept_headers(const RequestHead& head);
 
+/// Why these headers cannot be kept; nullopt if they can.
+std::optional<S3Error> check_headers(std::string_view headers);
+
 /// The facts that a write of an object needs besides its bytes. Owned, so that
 /// it can wait for another thread.
 struct WriteRequest {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "leat/base/buffer.h"
+#include "leat/bucket/object_note.h"
 
 namespace leat {
 namespace {
@@ -251,6 +252,38 @@ TEST_F(WriteRepliesTest, ACopyTakesTheHeadersThatItsDirectiveSays) {
                                        .directive = "MERGE"})
                 .status,
             400);
+}
+
+TEST_F(WriteRepliesTest, AContentCodingIsKeptWithoutThatOfTheTransfer) {
+  const auto kept = [](std::string_view codings) {
+    RequestHead head;
+    head.headers = {{"Content-Encoding", codings}};
+    return kept_headers(head);
+  };
+
+  EXPECT_EQ(kept("gzip"), "Content-Encoding: gzip\r\n");
+  EXPECT_EQ(kept("gzip,aws-chunked"), "Content-Encoding: gzip\r\n");
+  EXPECT_EQ(kept("aws-chunked, gzip"), "Content-Encoding: gzip\r\n");
+  EXPECT_EQ(kept("gzip, aws-chunked, br"), "Content-Encoding: gzip, br\r\n");
+  EXPECT_EQ(kept("aws-chunked"), "");
+}
+
+TEST_F(WriteRepliesTest, HeadersThatCannotBeKeptAreRefused) {
+  const std::string large =
+      "x-amz-meta-a: " + std::string(kMostHeaderBytes, 'x') + "\r\n";
+  const std::string tabbed = "x-amz-meta-a: b\tc\r\n";
+
+  const Reply put_reply = put(request_of("k", {}, large), "bytes");
+  const Reply upload_reply =
+      create_upload_reply(parts_, request_of("k", {}, large));
+
+  for (const Reply& reply : {put_reply, upload_reply}) {
+    EXPECT_EQ(reply.status, 400);
+    EXPECT_NE(reply.body.find("MetadataTooLarge"), std::string::npos);
+  }
+  EXPECT_FALSE(fs::exists(root_ / "b/k"));
+  EXPECT_EQ(put(request_of("k", {}, tabbed), "bytes").status, 200);
+  EXPECT_EQ(object_state((root_ / "b/k").string())->headers, tabbed);
 }
 
 TEST_F(WriteRepliesTest, TheFolderAloneMakesNoBucketEither) {
