@@ -1,6 +1,8 @@
 #include "leat/bucket/write_replies.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
@@ -284,6 +286,42 @@ TEST_F(WriteRepliesTest, HeadersThatCannotBeKeptAreRefused) {
   EXPECT_FALSE(fs::exists(root_ / "b/k"));
   EXPECT_EQ(put(request_of("k", {}, tabbed), "bytes").status, 200);
   EXPECT_EQ(object_state((root_ / "b/k").string())->headers, tabbed);
+}
+
+/// While it lives, no file can grow beyond `most_bytes`, as on a full disk.
+class SmallFiles {
+ public:
+  explicit SmallFiles(rlim_t most_bytes)
+      : handler_(::signal(SIGXFSZ, SIG_IGN)) {
+    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
+    rlimit small = before_;
+    small.rlim_cur = most_bytes;
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  }
+  ~SmallFiles() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  void (*handler_)(int);
+  rlimit before_{};
+};
+
+TEST_F(WriteRepliesTest, ABodyThatTheDiskHasNoRoomForGivesItsSpaceBack) {
+  auto draft = parts_.folder.begin_object();
+  ASSERT_TRUE(draft);
+  RequestBody body(RequestHead(), "", *std::move(draft));
+  {
+    const SmallFiles full(64 << 10);
+    const std::string bytes(128 << 10, 'x');
+    body.put(as_bytes(bytes));
+    body.put(as_bytes(bytes));  // The client sends on.
+  }
+
+  EXPECT_TRUE(fs::is_empty(root_ / ".leat/drafts"));
+  EXPECT_EQ(put_object_reply(parts_, request_of("k"), body).status, 500);
+  EXPECT_FALSE(fs::exists(root_ / "b/k"));
 }
 
 TEST_F(WriteRepliesTest, TheFolderAloneMakesNoBucketEither) {
