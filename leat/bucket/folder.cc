@@ -60,9 +60,7 @@ Result<Folder> Folder::open(const std::string& path, std::string_view repeat) {
   Folder folder(path, std::move(root));
   if (!repeat.empty()) {
     LEAT_TRY(folder.repeat_, Repeat::parse(repeat, path));
-    const std::string file = folder.repeat_->file_of(fmt::format(
-        "{}/{}", folder.repeat_->folder(), folder.repeat_->name(0)));
-    LEAT_TRY_VOID(object_state(file));
+    LEAT_TRY_VOID(object_state(folder.repeat_->source()));
   }
   remove_dead_drafts(folder.drafts_path());
   return folder;
@@ -222,6 +220,12 @@ Result<void> Folder::remove_object(std::string_view bucket,
                                    std::string_view key) const {
   LEAT_TRY(std::string path, object_path(bucket, key));
   LEAT_TRY(const std::string top, bucket_path(bucket));
+  if (repeat_ && path == repeat_->source()) {
+    return denied(
+        "one file is {} objects here (--repeat), and deleting one would delete "
+        "all; remove the file itself",
+        repeat_->count());
+  }
   if (::unlink(path.c_str()) != 0) {
     // A folder is no object, so there is none.
     if (errno == ENOENT || errno == ENOTDIR || errno == EISDIR) return {};

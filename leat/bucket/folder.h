@@ -86,7 +86,7 @@ class Folder {
   Result<ObjectState> publish(DraftObject draft, const std::string& path,
                               std::string etag, std::string headers) const;
   /// Also removes the folders that this leaves empty. A missing
-  /// object is not an error.
+  /// object is not an error. kPermissionDenied for one of a Repeat.
   Result<void> remove_object(std::string_view bucket,
                              std::string_view key) const;
 

@@ -220,6 +220,24 @@ TEST_F(FolderTest, RemovingTheLastObjectRemovesItsFolders) {
   EXPECT_TRUE(folder().remove_object("b", "a/2"));  // Already gone: no error.
 }
 
+TEST_F(FolderTest, AnObjectOfARepeatIsNotRemoved) {
+  ASSERT_TRUE(put("x.bin", "bytes"));
+  ASSERT_TRUE(put("y.bin", "bytes"));
+  const auto repeated = Folder::open(root_.string(), "b/x.bin:10");
+  ASSERT_TRUE(repeated) << repeated.error().message();
+
+  for (const char* key : {"x-00000001.bin", "x.bin"}) {
+    const auto gone = repeated->remove_object("b", key);
+    ASSERT_FALSE(gone) << key;
+    EXPECT_EQ(gone.error().code(), ErrorCode::kPermissionDenied);
+  }
+  EXPECT_EQ(text_of("x.bin"), "bytes");
+
+  EXPECT_TRUE(repeated->remove_object("b", "x-00000010.bin")) << "none of them";
+  EXPECT_TRUE(repeated->remove_object("b", "y.bin"));
+  EXPECT_FALSE(fs::exists(root_ / "b/y.bin"));
+}
+
 TEST_F(FolderTest, BucketsAreTheVisibleFolders) {
   fs::create_directories(root_ / ".leat");
   fs::create_directories(root_ / "a");
