@@ -365,7 +365,8 @@ Result<Sought> seek_catalogue(const PublishedPlace& place,
     if (place.path) note_asked(*place.path);
     return sought;
   }
-  if (options.refresh.is_automatic() && all.cached &&
+  // What is published wins over an inventory, whatever the cache has.
+  if (options.refresh.is_automatic() && !all.published && all.cached &&
       is_of_another_inventory(place, sought.seen)) {
     sought.outdated = std::move(all.cached);
     return sought;

@@ -264,6 +264,20 @@ TEST_F(OpenCatalogueTest, ANewerInventoryIsTakenAfterOneThatWasToBeRead) {
   EXPECT_EQ(newer->catalogue->samples(), 4u);
 }
 
+TEST_F(OpenCatalogueTest, WhatIsPublishedWinsOverAnInventoryAtEachStart) {
+  ASSERT_TRUE(open(*store_, {}));  // Keeps one that is of no inventory.
+  const auto published = publish_catalogue(*store_, "p", {}, {});
+  ASSERT_TRUE(published) << published.error().message();
+
+  for (int starts = 0; starts < 2; ++starts) {
+    const auto found = open(*store_, inventory_of(3, Refresh::automatic()));
+
+    ASSERT_TRUE(found) << found.error().message();
+    EXPECT_EQ(found->source, CatalogueSource::kPublished) << starts;
+    EXPECT_EQ(found->catalogue->digest(), published->catalogue->digest());
+  }
+}
+
 TEST_F(OpenCatalogueTest, AnEarlierOneIsKeptForEpochsThatBeganWithIt) {
   const auto before = open(*store_, {});
   const std::string digest = before->catalogue->digest().hex();
