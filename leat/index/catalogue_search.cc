@@ -318,7 +318,8 @@ void remove_lost_links(const std::string& path) {
   for (const std::filesystem::path& file : files_beside(path, kLinkMark)) {
     const std::string name = file.filename().string();
     std::uint32_t made_at = 0;  // So old is a name without a time.
-    std::from_chars(name.data() + begin, name.data() + name.size(), made_at);
+    (void)std::from_chars(name.data() + begin, name.data() + name.size(),
+                          made_at);
     const std::chrono::sys_seconds made{std::chrono::seconds(made_at)};
     std::error_code ignored;
     if (now() - made > kMostLinked) std::filesystem::remove(file, ignored);
