@@ -311,7 +311,7 @@ std::string link_path(const std::string& path) {
                      now().time_since_epoch().count(), draw(), draw());
 }
 
-/// Of processes that were killed before they removed them.
+/// Those of processes that were killed before they removed them.
 void remove_lost_links(const std::string& path) {
   const std::size_t begin =
       std::filesystem::path(path).filename().string().size() + kLinkMark.size();
@@ -390,7 +390,7 @@ Result<Sought> seek_catalogue(const PublishedPlace& place,
     if (place.path) note_asked(*place.path);
     return sought;
   }
-  // What is published wins over an inventory, whatever the cache has.
+  // A published one wins over an inventory, whatever the cache has.
   if (options.refresh.is_automatic() && !all.published && all.cached &&
       is_of_another_inventory(place, sought.seen)) {
     sought.outdated = std::move(all.cached);

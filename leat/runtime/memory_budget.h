@@ -41,7 +41,7 @@ class [[nodiscard]] Reservation {
   std::uint64_t bytes_ = 0;
 };
 
-/// What the user's figure gives a rank, if a budget is only a part of it.
+/// A rank's part of the user's figure, if a budget is only a part of that.
 struct MemoryShare {
   std::uint64_t bytes = 0;  ///< The rank's; 0: the budget has all of it.
   std::uint32_t ranks = 1;  ///< On this node, with as much each.

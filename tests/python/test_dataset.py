@@ -255,7 +255,7 @@ def test_concat_of_a_bucket_and_a_folder_says_that_no_version_is_checked(serve, 
 def test_concat_with_a_catalogue_without_etags_says_to_have_it_listed(tmp_path, caplog):
     for name in ("one", "two"):
         make_pictures(tmp_path / name, 3)
-    # What is published beside a folder has no times of its files, which take the place of ETags.
+    # A catalogue beside a folder has no times of its files, which take the place of ETags.
     subprocess.run(
         [leat.testing.find_binary(), "index", str(tmp_path / "two"), "--publish"], capture_output=True, check=True
     )
