@@ -75,7 +75,7 @@ TEST_F(WriteTextTest, ALinkStaysOne) {
 class Unprivileged {
  public:
   Unprivileged() {
-    if (was_root_) is_so_ = ::seteuid(kNobody) == 0;
+    if (was_root_) is_so_ = ::seteuid(kSomeUser) == 0;
   }
   ~Unprivileged() {
     if (was_root_) EXPECT_EQ(::seteuid(0), 0);
@@ -86,7 +86,7 @@ class Unprivileged {
   bool is_so() const { return is_so_; }
 
  private:
-  static constexpr uid_t kNobody = 65534;
+  static constexpr uid_t kSomeUser = 65534;
   const bool was_root_ = ::geteuid() == 0;
   bool is_so_ = true;
 };
