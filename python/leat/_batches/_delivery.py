@@ -169,6 +169,16 @@ class Delivery:
             return self._collate(_functions.split_samples(batch))
         return _batch.BatchDict(batch) if type(batch) is dict else batch
 
+    def names(self, delivered: Iterable[str]) -> list[str]:
+        """The names of the values of a batch in their order, as far as no function of the user's makes others.
+
+        Args:
+            delivered: the fields of the engine.
+        """
+        delivered = list(delivered)
+        batch = self._chosen(dict.fromkeys((*delivered, *self._added)), delivered)
+        return [self._names.name_of(field) for field in batch]
+
     def _chosen(self, batch: dict[str, Any], delivered: Iterable[str]) -> dict[str, Any]:
         """The fields that were asked for, in that order; then those that nobody could name: of ids=, or of a
         function of batches. All, if none was asked for that ops add."""
