@@ -307,6 +307,18 @@ def test_a_mask_beside_a_picture_is_not_made_a_jpeg(tmp_path):
         assert [min(Image.open(io.BytesIO(sample[name])).size) for name in ("image", "right")] == [8, 8]
 
 
+@pytest.mark.parametrize(("column", "says"), [("mask", "'image', 'mask' hold pictures"), ("boxes", "'boxes' would no longer fit")])
+def test_what_one_sample_alone_has_beside_its_picture_is_noticed(tmp_path, column, says):
+    write(tmp_path / "in/0.jpg", encoded(pixels(0, 90, 50), "JPEG"))
+    write(tmp_path / "in/7.mask", encoded(np.full((50, 90), 7, np.uint8)))
+    write(tmp_path / "in/7.boxes", b"[[1, 2, 30, 40]]")
+    rows = [f"0.jpg,{f'7.{column}' if number == 7 else ''}" for number in range(100)]
+    write(tmp_path / "in/table.csv", "\n".join([f"image,{column}", *rows]).encode())
+    made = leat.Dataset.from_manifest(tmp_path / "in/table.csv", fields={"image": "image", column: column})
+    with pytest.raises(leat.InvalidArgument, match=says):
+        pack(made, tmp_path / "out", resize=8)
+
+
 @pytest.mark.parametrize("name", ["boxes", "gt_bboxes", "image.keypoints", "bbox"])
 def test_boxes_in_pixels_would_not_fit_a_smaller_picture(name):
     fields = [Field("image", "bytes", "image"), Field(name, "rows", name)]
