@@ -467,6 +467,19 @@ def test_a_file_of_ops_may_have_dataclasses(tmp_path, pictures):
     assert json.loads(done.stdout)["samples"] == 1
 
 
+def test_a_function_of_a_file_of_ops_needs_no_process(tmp_path, pictures):
+    (tmp_path / "aug.py").write_text(
+        "from leat.ops import *\ndef darker(image):\n    return image // 2\n"
+        "def is_bright(image):\n    return bool(image.max() > 9)\n"
+        'train = [DecodeImage(layout="HWC"), Python(darker, workers="processes"), Filter(is_bright, workers="processes")]\n'
+    )
+    done = run(tmp_path, str(pictures), "--samples", "2", "--ops", "aug.py:train", "--json")
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["samples"] == 2
+    assert 'class="bad"' not in (tmp_path / "leat-show.html").read_text()
+
+
 def test_the_working_folder_is_not_imported(tmp_path, pictures):
     for name in ("leat", "numpy"):
         write(tmp_path / name / "__init__.py", b"raise SystemExit('the wrong one')")
