@@ -345,6 +345,22 @@ def test_workers_that_are_dismissed_end_and_so_does_that_of_a_late_call():
     processes.close()
 
 
+def test_a_call_that_waits_while_workers_are_dismissed_has_its_result(tmp_path):
+    processes = _processes.Processes(1)
+    shipped = _workers.ship(in_processes(functions.waits), 0)
+    gate = os.fsencode(tmp_path / "gate")
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        calls = [threads.submit(processes.call, shipped, gate, (0, 0, 0)) for _ in range(2)]
+        while not (processes._busy and processes._changed._waiters):  # The test's alarm ends it.
+            time.sleep(0.01)
+        processes.dismiss()
+        write(tmp_path / "gate", b"")
+        pids = {int(call.result()) for call in calls}
+    assert len(pids) == 2 and os.getpid() not in pids
+    wait_until_gone(pids)
+    processes.close()
+
+
 @pytest.mark.parametrize("function", [functions.place_of, functions.sleeps])
 def test_auto_leaves_what_is_cheap_or_waits(blobs, caplog, function):
     first, last, said = watched(blobs, function, caplog)

@@ -32,6 +32,13 @@ def sleeps(data: bytes) -> int:
     return os.getpid()
 
 
+def waits(gate: bytes) -> int:
+    """Until there is a file of that name."""
+    while not os.path.exists(gate):
+        time.sleep(1e-3)
+    return os.getpid()
+
+
 def draws(data: bytes, rng: np.random.Generator) -> float:
     return rng.random()
 
