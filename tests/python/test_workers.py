@@ -466,7 +466,8 @@ def test_workers_end_with_a_parent_that_is_killed_while_a_forked_child_lives(blo
 
 def test_a_call_that_does_not_return_does_not_hold_up_the_end(blobs):
     with leat.Loader(blobs, batch_size=10, train=True, threads=2, ops=[in_processes(functions.hangs)]) as loader:
-        taker = threading.Thread(target=lambda: [_ for _ in raised_of(loader)], daemon=True)
+        raised: list[BaseException] = []
+        taker = threading.Thread(target=lambda: raised.extend(raised_of(loader)), daemon=True)
         taker.start()
         deadline = time.monotonic() + 30
         while len(busy := list(loader._workers._processes._busy)) < 2 and time.monotonic() < deadline:
@@ -477,6 +478,7 @@ def test_a_call_that_does_not_return_does_not_hold_up_the_end(blobs):
     assert len(pids) == 2 and time.monotonic() - began < 5
     taker.join(10)
     assert not taker.is_alive()
+    assert len(raised) == 1 and "the loader is closed" in str(raised[0])
     wait_until_gone(pids)
 
 
@@ -485,6 +487,19 @@ def raised_of(loader):
     with pytest.raises(leat.Error) as raised:
         list(loader)
     return [raised.value]
+
+
+def test_a_call_that_the_end_ends_says_so_and_blames_no_memory():
+    processes = _processes.Processes(1)
+    shipped = _workers.ship(in_processes(functions.hangs), 0)
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        call = threads.submit(processes.call, shipped, b"", (0, 0, 0))
+        while not processes._busy:  # The test's alarm ends it.
+            time.sleep(0.01)
+        processes.stop()
+        with pytest.raises(leat.Error, match=r"^Python\(hangs, per='sample'\): the loader is closed"):
+            call.result()
+    processes.close()
 
 
 def test_there_are_no_more_workers_than_can_compute_and_callers_wait_for_one():
