@@ -117,6 +117,32 @@ def test_a_batch_whose_making_is_interrupted_is_not_lost(pictures):
         assert ids_of(loader) == right
 
 
+def test_a_second_interrupt_while_the_first_is_heeded_loses_no_batch(pictures, monkeypatch):
+    with load(pictures) as loader:
+        right = ids_of(loader)
+    to_come: list[str] = []
+
+    def interrupt(where: str) -> None:
+        if where in to_come:
+            to_come.remove(where)
+            raise KeyboardInterrupt(where)
+
+    def collate(samples):
+        interrupt("first")
+        return {"index": [sample["index"] for sample in samples]}
+
+    with load(pictures, collate=collate) as loader:
+        monkeypatch.setattr(loader._delivery, "end", lambda: interrupt("second"))
+        batches = iter(loader)
+        assert ids_of([next(batches)]) == right[:4]
+        to_come += ["first", "second"]
+        with pytest.raises(KeyboardInterrupt, match="second"):
+            next(batches)
+        assert loader.state_dict()["position"] == 4
+        loader.load_state_dict(loader.state_dict())
+        assert ids_of(loader) == right[4:]
+
+
 def test_functions_of_batches_draw_by_the_batch_however_many_threads_take_them(pictures):
     def draw(batch, rng):
         return {**batch, "drawn": np.full(len(batch["index"]), rng.integers(1 << 40))}
