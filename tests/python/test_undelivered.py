@@ -49,8 +49,8 @@ def test_a_handler_that_raises_in_next_loses_no_batch(pictures):
             got = 0
             with load(pictures, drop_last=False, threads=1, ops=[*DECODE, Python(slow, workers="threads")]) as loader:
                 kill = threading.Timer(0.01 + 0.0007 * number, os.kill, (os.getpid(), signal.SIGUSR1))
-                kill.start()
                 try:
+                    kill.start()
                     for _ in loader:
                         got += 4  # No call, within which the handler might run.
                     kill.join()
