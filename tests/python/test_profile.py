@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections.abc
 import contextlib
 import os
 import pathlib
@@ -273,6 +274,51 @@ def test_a_batch_that_is_given_again_is_as_new():
         assert batch["pair"].first.tolist() == [2, 1] and batch["pair"].second == [1, 2, 3]
         assert type(batch["pair"]) is Pair
         assert batch["wide"] is kept["wide"], "a copy of much would be part of the step"
+
+
+class Columns(collections.abc.MutableMapping):
+    """As a TensorDict: iterating over it gives its rows."""
+
+    def __init__(self, columns):
+        self._columns = dict(columns)
+
+    def __copy__(self):
+        return Columns(self._columns)
+
+    def __len__(self):
+        return len(next(iter(self._columns.values())))
+
+    def __iter__(self):
+        return zip(*self._columns.values())
+
+    def keys(self):
+        return self._columns.keys()
+
+    def __getitem__(self, name):
+        return self._columns[name]
+
+    def __setitem__(self, name, column):
+        self._columns[name] = column
+
+    def __delitem__(self, name):
+        del self._columns[name]
+
+
+def test_batches_of_any_class_are_given_again():
+    import torch
+
+    from leat._profile import hook
+
+    kept = {"columns": Columns({"x": np.ones(3)}), "ragged": leat.Ragged(np.ones(3), np.array([0, 1, 3])),
+            "sparse": torch.eye(3).to_sparse()}  # fmt: skip
+    with pytest.raises(RuntimeError):
+        _ = kept["sparse"].nbytes
+    for batch in hook.Replay([kept], None, 1, 3, None):
+        batch["columns"]["x"] *= 2
+        batch["ragged"].values *= 2
+        assert batch["columns"]["x"].tolist() == batch["ragged"].values.tolist() == [2, 2, 2]
+        assert list(batch["ragged"].offsets) == [0, 1, 3] and batch["ragged"].shapes is None
+        assert batch["sparse"] is kept["sparse"]
 
 
 def test_no_batch_is_fetched_in_a_step_that_counts_as_compute(data, project, notes):
