@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import struct
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -100,6 +102,30 @@ def test_a_ragged_of_a_torch_type_that_numpy_has_not_pads():
     assert of_pairs.tolist() == [[[2, 3], [0, 0], [0, 0]], [[4, 5], [6, 7], [0, 0]]]
     tokens = leat.Ragged(values.to(torch.uint16), torch.tensor([0, 1, 3])).pad()
     assert tokens.dtype == torch.uint16 and tokens.tolist() == [[0, 0], [1, 2]]
+
+
+class OfJax:
+    """As an array of jax's: neither NumPy's nor torch's."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        self.dtype = array.dtype
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return self.array
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_ragged_of_jax_pads_to_an_array_of_jax(monkeypatch, is_there):
+    if is_there:
+        kind, asarray = (jax := pytest.importorskip("jax", reason="jax is not installed")).Array, jax.numpy.asarray
+    else:
+        kind = asarray = OfJax
+        monkeypatch.setitem(sys.modules, "jax", types.SimpleNamespace(numpy=types.SimpleNamespace(asarray=asarray)))
+    pictures = np.arange(10, dtype=np.float32), np.array([0, 6, 10]), np.array([[1, 2, 3], [1, 4, 1]])
+    padded = leat.Ragged(*map(asarray, pictures)).pad((4, 3), value=-1)
+    assert isinstance(padded, kind) and padded.dtype == np.float32
+    np.testing.assert_array_equal(padded, leat.Ragged(*pictures).pad((4, 3), value=-1))
 
 
 def test_ragged_in_torch(uneven):

@@ -99,6 +99,11 @@ class Ragged:
         return jax.numpy.asarray(made)
 
     def _pad_shapes(self, to: Any, value: float) -> Any:
+        if not isinstance(self.values, np.ndarray) and not is_torch(self.values):
+            import jax
+
+            here = Ragged(np.asarray(self.values), np.asarray(self.offsets), np.asarray(self.shapes))
+            return jax.numpy.asarray(here._pad_shapes(to, value))
         shapes = np.asarray(self.shapes)
         largest = shapes.max(axis=0, initial=0)
         wanted = self._wanted(to, shapes, largest)
