@@ -92,7 +92,7 @@ def test_ragged_pictures_have_their_own_shapes(uneven):
     assert step == N / 4 - 1
 
 
-def test_a_ragged_of_a_torch_type_that_numpy_has_not_pads():
+def test_a_ragged_of_a_torch_type_that_numpy_has_not_pads_and_becomes_lists():
     torch = pytest.importorskip("torch")
     values = torch.arange(12).to(torch.bfloat16)
     rows = leat.Ragged(values, torch.tensor([0, 2, 2, 6])).pad(value=-1)
@@ -100,6 +100,8 @@ def test_a_ragged_of_a_torch_type_that_numpy_has_not_pads():
     assert rows.tolist() == [[0, 1, -1, -1], [-1] * 4, [2, 3, 4, 5]]
     of_pairs = leat.Ragged(values.reshape(6, 2), torch.tensor([1, 2, 4])).pad(3)
     assert of_pairs.tolist() == [[[2, 3], [0, 0], [0, 0]], [[4, 5], [6, 7], [0, 0]]]
+    assert leat.Ragged(values, torch.tensor([0, 2, 2, 6])).tolist() == [[0, 1], [], [2, 3, 4, 5]]
+    assert leat.Ragged(values.to(torch.uint8), torch.tensor([0, 2, 2, 6])).tolist() == [b"\0\1", b"", b"\2\3\4\5"]
     tokens = leat.Ragged(values.to(torch.uint16), torch.tensor([0, 1, 3])).pad()
     assert tokens.dtype == torch.uint16 and tokens.tolist() == [[0, 0], [1, 2]]
 

@@ -55,9 +55,10 @@ class Ragged:
 
     def tolist(self) -> list[Any]:
         """Each sample as bytes if it is a run of uint8, else as a list of numbers."""
-        samples = [np.asarray(sample) for sample in self]
-        if all(s.dtype == np.uint8 and s.ndim == 1 for s in samples):
-            return [s.tobytes() for s in samples]
+        # NumPy has not all of torch's types.
+        samples = [sample.cpu() if is_torch(sample) else np.asarray(sample) for sample in self]
+        if all(str(s.dtype) in ("uint8", "torch.uint8") and s.ndim == 1 for s in samples):
+            return [np.asarray(s).tobytes() for s in samples]
         return [s.tolist() for s in samples]
 
     def pad(self, to: Any = None, value: float = 0) -> Any:
