@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import functools
 import itertools
 import logging
 import os
@@ -22,7 +23,7 @@ import pytest
 import leat
 import worker_functions as functions
 from leat import _processes, _workers
-from leat.ops import Chain, DecodeImage, Python
+from leat.ops import Chain, DecodeImage, Filter, Python
 from small_datasets import encoded, make_blobs, pixels, tar_of, write
 
 HERE = str(pathlib.Path(__file__).parent)
@@ -144,6 +145,26 @@ def test_a_function_that_cannot_be_pickled_stays_in_threads_and_is_said(blobs, c
     (said,) = [record for record in caplog.records if "stays in threads" in record.message]
     assert said.levelno == logging.WARNING
     assert "cannot be pickled" in said.message and "top level of a module" in said.message
+
+
+class Reserved:
+    """Does not show what it holds."""
+
+    def __call__(self, data: bytes) -> int:
+        return len(data)
+
+    def __repr__(self) -> str:
+        raise RuntimeError("asked for its repr")
+
+
+@pytest.mark.parametrize("workers", ["auto", "processes"])
+def test_a_function_is_named_and_what_it_holds_is_not_shown(blobs, workers):
+    held = functools.partial(functions.held, Reserved(), token="password")
+    ops = [Python(Reserved(), workers=workers), Python(held, workers=workers), Filter(held, workers=workers)]
+    assert [repr(op) for op in ops] == [
+        "Python(Reserved, per='sample')", "Python(partial(held), per='sample')", "Filter(partial(held), name=None)",
+    ]  # fmt: skip
+    assert batches(blobs, *ops, epochs=1)[0]["data"].tolist() == [300] * 10
 
 
 def test_a_batch_and_a_chain_need_no_processes():

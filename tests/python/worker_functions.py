@@ -39,6 +39,10 @@ def waits(gate: bytes) -> int:
     return os.getpid()
 
 
+def held(_held: object, value: np.ndarray, token: str) -> np.ndarray:
+    return value
+
+
 def draws(data: bytes, rng: np.random.Generator) -> float:
     return rng.random()
 
