@@ -147,20 +147,10 @@ def test_a_function_that_cannot_be_pickled_stays_in_threads_and_is_said(blobs, c
     assert "cannot be pickled" in said.message and "top level of a module" in said.message
 
 
-class Reserved:
-    """Does not show what it holds."""
-
-    def __call__(self, data: bytes) -> int:
-        return len(data)
-
-    def __repr__(self) -> str:
-        raise RuntimeError("asked for its repr")
-
-
 @pytest.mark.parametrize("workers", ["auto", "processes"])
 def test_a_function_is_named_and_what_it_holds_is_not_shown(blobs, workers):
-    held = functools.partial(functions.held, Reserved(), token="password")
-    ops = [Python(Reserved(), workers=workers), Python(held, workers=workers), Filter(held, workers=workers)]
+    held = functools.partial(functions.held, functions.Reserved(), token="password")
+    ops = [Python(functions.Reserved(), workers=workers), Python(held, workers=workers), Filter(held, workers=workers)]
     assert [repr(op) for op in ops] == [
         "Python(Reserved, per='sample')", "Python(partial(held), per='sample')", "Filter(partial(held), name=None)",
     ]  # fmt: skip

@@ -104,6 +104,16 @@ def hangs(data: bytes) -> int:
     return 0
 
 
+class Reserved:
+    """Does not show what it holds."""
+
+    def __call__(self, data: bytes) -> int:
+        return len(data)
+
+    def __repr__(self) -> str:
+        raise RuntimeError("asked for its repr")
+
+
 class Unwelcome:
     """Can be pickled, and not made again."""
 
