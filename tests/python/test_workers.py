@@ -450,7 +450,7 @@ def test_workers_end_with_a_parent_that_is_killed_while_a_forked_child_lives(blo
         import os, threading, time
 
         def fork():
-            time.sleep(2)
+            sys.stdin.readline()
             child = os.fork()
             if child == 0:
                 time.sleep(100)
@@ -461,13 +461,18 @@ def test_workers_end_with_a_parent_that_is_killed_while_a_forked_child_lives(blo
             threading.Thread(target=fork, daemon=True).start()
             read(sys.argv[1], function=worker_functions.hangs, workers="processes")
     """)
-    parent = subprocess.Popen([*command, str(blobs)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    told = [parent.stdout.readline().split() for _ in range(3)]
-    (child,) = [int(words[1]) for words in told if words[0] == "forked"]
-    pids = [int(words[0]) for words in told if words[0] != "forked"]
+    parent = subprocess.Popen(
+        [*command, str(blobs)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    pids = [int(parent.stdout.readline()) for _ in range(2)]
+    print("fork", file=parent.stdin, flush=True)
+    told, child = parent.stdout.readline().split()
+    assert told == "forked"
+    child = int(child)
     try:
         parent.kill()
         parent.wait()
+        parent.stdin.close()
         parent.stdout.close()
         wait_until_gone(pids)
         assert is_running(child)
