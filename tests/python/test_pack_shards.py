@@ -11,6 +11,7 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -454,24 +455,25 @@ def test_a_killed_command_loses_nothing(tmp_path, fresh_cache):
     (tmp_path / "store/out").mkdir()
     whole = tmp_path / "whole"
     pack(tmp_path / "store/in", whole)
-    rng = random.Random(9)
-    with leat.testing.Bucket(tmp_path / "store", latency="30ms") as bucket:
-        environment = {**os.environ, **bucket.env()}
-        words = [find_binary(), "pack", "s3://in", "s3://out", "--shard-bytes", "3000"]
-        kills = 0
-        for _ in range(12):
-            process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            try:
-                process.wait(0.5 + 1.5 * rng.random())
-                break
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-                kills += 1
-        done = run("s3://in", "s3://out", "--shard-bytes", "3000", env=environment)
+    words = ["s3://in", "s3://out", "--shard-bytes", "3000"]
+    written: set[str] = set()
+    for puts in (7, 10, 15):
+        with leat.testing.Bucket(tmp_path / "store", fault_script=f"after {puts} PUT * slow:600s x*") as bucket:
+            process = subprocess.Popen(
+                [find_binary(), "pack", *words], env={**os.environ, **bucket.env()}, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            while bucket.counters()["put"] <= puts:  # Then it waits for a write.
+                assert process.poll() is None
+                time.sleep(0.01)
+            process.kill()
+            process.wait()
+        before, written = written, {name for name in files_in(tmp_path / "store/out") if name.endswith(".tar.json")}
+        assert before < written, "each call goes on"
+    with leat.testing.Bucket(tmp_path / "store") as bucket:
+        done = run(*words, env={**os.environ, **bucket.env()})
 
     assert done.returncode == 0, done.stderr
-    assert kills >= 2
     shards = {name: data for name, data in files_in(tmp_path / "store/out").items() if name[0] != "."}
     assert shards == {name: data for name, data in files_in(whole).items() if name[0] != "."}
 
