@@ -626,12 +626,15 @@ def test_writes_of_every_kind_are_acknowledged_as_a_store_would(tmp_path, projec
 
 
 EIGHT_WORKERS = """
-import os, time, boto3
+import multiprocessing, os, time, boto3
 from torch.utils.data import DataLoader, Dataset
+
+AHEAD = 8 * 2  # Batches: each worker's two.
 
 class Objects(Dataset):
     def __init__(self):
         self.s3, self.pid = None, None
+        self.read = multiprocessing.Value("i", 0)
         self.keys = [one["Key"] for page in self.client().get_paginator("list_objects_v2").paginate(Bucket="b")
                      for one in page["Contents"]]
     def client(self):
@@ -641,10 +644,26 @@ class Objects(Dataset):
     def __len__(self):
         return len(self.keys)
     def __getitem__(self, index):
-        return len(self.client().get_object(Bucket="b", Key=self.keys[index])["Body"].read())
+        size = len(self.client().get_object(Bucket="b", Key=self.keys[index])["Body"].read())
+        with self.read:
+            self.read.value += 1
+        return size
+    def wait_for(self, count):
+        """Whether so much has been read; False once a second passes without a read, as where batches are replayed."""
+        seen, since = -1, time.monotonic()
+        while self.read.value < count:
+            if self.read.value > seen:
+                seen, since = self.read.value, time.monotonic()
+            elif time.monotonic() - since > 1:
+                return False
+            time.sleep(0.001)
+        return True
 
 if __name__ == "__main__":
-    for batch in DataLoader(Objects(), batch_size=4, num_workers=8):
+    objects, reads = Objects(), True
+    for number, batch in enumerate(DataLoader(objects, batch_size=4, num_workers=8), start=1):
+        # As many batches are ahead before each step, on a busy machine too.
+        reads = reads and objects.wait_for(min(4 * (number + AHEAD), 600))
         time.sleep(0.03)
 """
 
