@@ -73,7 +73,9 @@ class Batches:
         try:
             # First: `leave` waits, and another Ctrl-C ends that.
             self._opened.native.put_back(
-                place, f"{why}: load_state_dict(state_dict()) goes on with it", _functions.copy_of(error) if is_kept else None
+                place,
+                f"{why}: load_state_dict(state_dict()) goes on with it",
+                _functions.copy_of(error) if is_kept else None,
             )
         finally:
             self.leave()

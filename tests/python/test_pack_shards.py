@@ -308,7 +308,9 @@ def test_a_mask_beside_a_picture_is_not_made_a_jpeg(tmp_path):
         assert [min(Image.open(io.BytesIO(sample[name])).size) for name in ("image", "right")] == [8, 8]
 
 
-@pytest.mark.parametrize(("column", "says"), [("mask", "'image', 'mask' hold pictures"), ("boxes", "'boxes' would no longer fit")])
+@pytest.mark.parametrize(("column", "says"), [
+    ("mask", "'image', 'mask' hold pictures"), ("boxes", "'boxes' would no longer fit"),
+])  # fmt: skip
 def test_what_one_sample_alone_has_beside_its_picture_is_noticed(tmp_path, column, says):
     write(tmp_path / "in/0.jpg", encoded(pixels(0, 90, 50), "JPEG"))
     write(tmp_path / "in/7.mask", encoded(np.full((50, 90), 7, np.uint8)))

@@ -22,8 +22,8 @@ import chromium
 import leat
 from leat._show import _html, _pixels
 from leat.ops import (
-    Cast, DecodeImage, DecodeMask, Documents, Filter, MixUp, Normalize, PadTo, ParseBoxes, ParseInt, ParseKeypoints, Python,
-    RandomCrop, RandomHorizontalFlip, RandomResizedCrop, Resize,
+    Cast, DecodeImage, DecodeMask, Documents, Filter, MixUp, Normalize, PadTo, ParseBoxes, ParseInt, ParseKeypoints,
+    Python, RandomCrop, RandomHorizontalFlip, RandomResizedCrop, Resize,
 )  # fmt: skip
 from leat.testing import Bucket, find_binary
 from mds_writer import write_mds
@@ -471,7 +471,8 @@ def test_a_function_of_a_file_of_ops_needs_no_process(tmp_path, pictures):
     (tmp_path / "aug.py").write_text(
         "from leat.ops import *\ndef darker(image):\n    return image // 2\n"
         "def is_bright(image):\n    return bool(image.max() > 9)\n"
-        'train = [DecodeImage(layout="HWC"), Python(darker, workers="processes"), Filter(is_bright, workers="processes")]\n'
+        'train = [DecodeImage(layout="HWC"), Python(darker, workers="processes"),\n'
+        '         Filter(is_bright, workers="processes")]\n'
     )
     done = run(tmp_path, str(pictures), "--samples", "2", "--ops", "aug.py:train", "--json")
 

@@ -143,7 +143,7 @@ class Python(Op):
 
 
 def _name_of(function: Callable[..., Any]) -> str:
-    """Its name, or that of its class, for messages. Its own repr() may be long, or show what it holds, such as a password."""
+    """Its name, or that of its class, for messages: its own repr() may be long, or show a password that it holds."""
     if isinstance(function, functools.partial):
         return f"partial({_name_of(function.func)})"
     return str(getattr(function, "__qualname__", type(function).__qualname__))
