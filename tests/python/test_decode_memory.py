@@ -119,7 +119,7 @@ def test_scans_are_bounded_by_the_pixels_that_they_pass_over(tmp_path):
         pytest.raises(leat.Corrupt, match=r"many.jpg.*more than 16 scans of 5000 x 5000 pixels"),
     ):
         next(iter(loader))
-    assert time.process_time() - began < 3  # Of cores, which others may use at the time.
+    assert time.process_time() - began < 3  # Other programs have cores, too.
 
 
 def test_small_pictures_may_have_many_scans(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import html
 import os
 import pathlib
@@ -15,7 +14,7 @@ from leat._show import _html, _samples
 from leat._show._parts import Decode, Roles, of_values
 from leat._storage import StorageOptions
 from leat.errors import Error, InvalidArgument
-from leat.ops import Op, Python, listed
+from leat.ops import Op, listed
 
 if TYPE_CHECKING:
     from leat._loader import Loader
@@ -148,7 +147,7 @@ def _versions_of(ops: Chains, epochs: int) -> list[_samples.Version]:
     versions = []
     stored: Sequence[Op] | None = None
     for name, chain in chains.items():
-        chain = [_in_threads(op) for op in listed(chain)]
+        chain = listed(chain)
         if stored is None:
             stored = _samples.opening(chain)
             versions.append(_samples.Version("as stored", stored, 0))
@@ -156,16 +155,6 @@ def _versions_of(ops: Chains, epochs: int) -> list[_samples.Version]:
             of_epoch = f"epoch {epoch}" if epochs > 1 else "" if name else "with these ops"
             versions.append(_samples.Version(", ".join(filter(None, (name, of_epoch))), chain, epoch))
     return versions
-
-
-def _in_threads(op: Op) -> Op:
-    """The op, which starts no processes: a page has few samples, and a process does not know a module that `leat show`
-    has made of a file."""
-    if not isinstance(op, Python) or op.workers == "threads":
-        return op
-    made = copy.copy(op)
-    made.workers = "threads"
-    return made
 
 
 def _cards_of(
