@@ -158,7 +158,7 @@ class Processes:
         with self._changed:
             self._changed.wait_for(lambda: self._idle or self._count < self._limit or self._is_closed)
             if self._is_closed:
-                raise Error(f"{shipped.name}: the loader is closed, and its worker processes with it")
+                raise Error(f"{shipped.name}: {_CLOSED}")
             if self._idle:
                 self._busy.append(self._idle.pop())
                 return self._busy[-1]
@@ -209,15 +209,18 @@ class Processes:
 
 
 class _DiedError(Exception):
-    """A worker has ended by itself."""
+    """A worker has ended by itself, or `_Worker.kill` has ended it."""
 
-    def __init__(self, pid: int | None, exit_code: int | None, has_begun: bool) -> None:
+    def __init__(self, pid: int | None, exit_code: int | None, *, has_begun: bool, is_killed: bool) -> None:
         super().__init__()
         self._pid = pid
         self._exit_code = exit_code
         self._has_begun = has_begun
+        self._is_killed = is_killed
 
     def says(self, shipped: Shipped) -> str:
+        if self._is_killed:
+            return f"{shipped.name}: {_CLOSED}"
         how = f"exit code {self._exit_code}"
         if self._exit_code is not None and self._exit_code < 0:
             how = f"signal {signal.Signals(-self._exit_code).name}"
@@ -244,6 +247,7 @@ class _Worker:
         self._connection, theirs = context.Pipe()
         self._known: set[int] = set()
         self._has_begun = False
+        self._is_killed = False
         self.is_usable = True
         self._process = context.Process(
             target=_serve, args=(theirs, self._region), name="leat-function", daemon=True
@@ -288,7 +292,8 @@ class _Worker:
             self._connection.close()
 
     def kill(self) -> None:
-        """Ends it during a call, which then raises `_DiedError`. Threads: any."""
+        """Ends it during a call, since the loader is closed; the call then raises `_DiedError`. Threads: any."""
+        self._is_killed = True
         self._process.kill()
 
     def end(self, deadline: float | None = None) -> None:
@@ -326,9 +331,12 @@ class _Worker:
     def _died(self) -> NoReturn:
         self.is_usable = False
         self._process.join(_SECONDS_TO_END)
-        raise _DiedError(self._process.pid, self._process.exitcode, self._has_begun)
+        raise _DiedError(
+            self._process.pid, self._process.exitcode, has_begun=self._has_begun, is_killed=self._is_killed
+        )
 
 
+_CLOSED = "the loader is closed, and its worker processes with it"
 _END = b""
 """The message after which a worker ends."""
 _starting = threading.Lock()

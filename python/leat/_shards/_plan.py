@@ -61,7 +61,7 @@ def plan_of(
     FORMATS[format].check(chosen)
     _check_all_have_some(dataset, chosen)
     if resizer is not None:
-        resizer.fields = pictures_of(chosen, _measured(dataset))
+        resizer.fields = pictures_of(chosen, _measured(dataset, chosen))
     ratio = 1.0 if resizer is None else _ratio_of(dataset, chosen, resizer)
     ranges = cut(_sizes_of(dataset, chosen) * ratio, shard_bytes)
     said = {
@@ -170,10 +170,17 @@ def _check_all_have_some(dataset: Dataset, fields: Sequence[Field]) -> None:
     )
 
 
-def _measured(dataset: Dataset) -> Iterator[dict[str, Any]]:
-    """Some samples, from the first to the last."""
-    for number in np.unique(np.linspace(0, len(dataset) - 1, _MEASURED).astype(int)).tolist():
+def _measured(dataset: Dataset, fields: Sequence[Field] = ()) -> Iterator[dict[str, Any]]:
+    """Some samples, from the first to the last; and for each of the fields that samples lack, some that have it."""
+    chosen = [_some_of(np.arange(len(dataset)))]
+    chosen += [_some_of(np.flatnonzero(dataset.has(field.name))) for field in fields if not field.has_all]
+    for number in np.unique(np.concatenate(chosen)).tolist():
         yield dataset[number]
+
+
+def _some_of(numbers: np.ndarray) -> np.ndarray:
+    """At most _MEASURED of them, from the first to the last."""
+    return numbers[np.linspace(0, len(numbers) - 1, min(len(numbers), _MEASURED)).astype(int)]
 
 
 def _ratio_of(dataset: Dataset, fields: Sequence[Field], resizer: Resizer) -> float:
