@@ -209,7 +209,8 @@ bool SampleReads::has_room_for(const PiecePlan& plan) const {
         "more at a time: samples of other pieces are read one by one, which "
         "is slower and costs a request each; raise memory= well above {}, or "
         "lower window= of the shuffle",
-        format_bytes(most), format_bytes(held)));
+        format_bytes(most),
+        format_bytes(context_.budget.figure_for(held / 3 * 4))));
   }
   return false;
 }
