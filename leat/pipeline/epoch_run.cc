@@ -244,7 +244,8 @@ Result<void> EpochRun::learn_shapes(BatchWork& batch, std::size_t& learned_rows,
 }
 
 // Returns the reason if nothing could be learnt from it. A sample that its ops
-// exclude tells no shape: no row will have it.
+// exclude tells no shape: no row will have it. A large one for which there is
+// no memory is taken untried.
 std::optional<Error> EpochRun::learn_from(SampleWork& sample) {
   Result<ToldShapes> told = shapes_told_by(context_, sample);
   if (!told) return std::move(told).error();
