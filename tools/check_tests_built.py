@@ -4,8 +4,9 @@
     check_tests_built.py BUILD-FOLDER
 
 Every *_test.cc must be compiled into a program that ctest runs, and pytest must
-find a test in every tests/python/**/test_*.py. Run by the interpreter that the
-Python module was built for.
+find a test in every tests/python/**/test_*.py, or skip the file as a whole, as it does
+where a package is not installed. Run by the interpreter that the Python module was
+built for. It is a plugin of pytest, too, which names the files skipped so.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ import pathlib
 import re
 import subprocess
 import sys
+from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+NO_TESTS_COLLECTED = 5  # pytest's status
 
 
-def output_of(*command: str) -> str:
-    run = subprocess.run(command, text=True, capture_output=True, check=False)
-    if run.returncode != 0:
+def output_of(*command: str, also_fine: int = 0) -> str:
+    beside = os.pathsep.join(filter(None, [str(ROOT / "tools"), os.environ.get("PYTHONPATH")]))
+    run = subprocess.run(command, text=True, capture_output=True, check=False, env={**os.environ, "PYTHONPATH": beside})
+    if run.returncode not in (0, also_fine):
         sys.exit(f"{' '.join(command)}\n{run.stdout}{run.stderr}")
     return run.stdout
 
@@ -55,13 +59,21 @@ def unbuilt_cc(build: pathlib.Path) -> list[str]:
             if file.resolve() not in built]
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Says as of a test which files are skipped as a whole. pytest's own summary names the
+    file that called skip(), which may be one that the test imports."""
+    for report in terminalreporter.stats.get("skipped", []):
+        terminalreporter.write_line(f"{report.nodeid}::")
+
+
 def uncollected_py() -> list[str]:
-    """Every Python test file in which pytest finds no test."""
-    files = sorted(file for folder in ("python", "stress") for file in (ROOT / "tests" / folder).rglob("test_*.py"))
+    """Every Python test file in which pytest finds no test, and which it does not skip."""
+    folders = [str(ROOT / "tests/python"), str(ROOT / "tests/stress")]
+    files = sorted(file for folder in folders for file in pathlib.Path(folder).rglob("test_*.py"))
     if not files:
         return ["tests/python: no Python test at all"]
     listing = output_of(sys.executable, "-m", "pytest", "--collect-only", "-q",
-                        "--rootdir", str(ROOT), str(ROOT / "tests" / "python"), str(ROOT / "tests" / "stress"))
+                        "-p", "check_tests_built", "--rootdir", str(ROOT), *folders, also_fine=NO_TESTS_COLLECTED)
     found = {line.partition("::")[0] for line in listing.splitlines()}
     return [name for file in files
             if (name := str(file.relative_to(ROOT))) not in found]

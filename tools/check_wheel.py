@@ -4,8 +4,9 @@ nothing else.
 
 check_wheel.py WHEEL
 
-None of it may ask for a newer C library than the wheel's name says. A slim wheel has no
-command, and takes little room where it is installed.
+None of it may ask for a newer C library than the wheel's name says, nor the name for a newer
+one than README.md says. Each library has its licence beside it. A slim wheel has no command,
+and takes little room where it is installed.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import zipfile
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection
 
+NEWEST_GLIBC = (2, 35)  # README.md names the systems that have it.
 MOST_BYTES = 40 << 20
 MOST_SLIM_BYTES = 25_000_000  # Unpacked.
 ALLOWED = (
@@ -53,11 +55,27 @@ def too_new(archive: zipfile.ZipFile, name: str) -> list[str]:
         return ["its name says no manylinux_X_Y"]
     told = (int(tag[1]), int(tag[2]))
     wrong = []
+    if told > NEWEST_GLIBC:
+        newest = ".".join(map(str, NEWEST_GLIBC))
+        wrong.append(f"needs glibc {told[0]}.{told[1]}, newer than {newest}: make it on Debian 12")
     for entry in archive.namelist():
-        if entry == "leat/bin/leat" or ".so" in entry:
+        if entry == "leat/bin/leat" or re.match(r"leat(\.libs)?/[^/]*\.so", entry):
             asked = glibc_asked_for(archive.read(entry))
             if asked > told:
                 wrong.append(f"{entry} asks for glibc {'.'.join(map(str, asked))}")
+    return wrong
+
+
+def unlicensed(archive: zipfile.ZipFile, names: list[str]) -> list[str]:
+    """Complaints about each licence that tools/add_licenses.py should have put there, and about Leat's own."""
+    metadata = next((name for name in names if name.endswith(".dist-info/METADATA")), "METADATA")
+    folder = metadata.replace("METADATA", "licenses")
+    table = f"{folder}/leat.libs.txt"
+    owners = dict(line.split() for line in archive.read(table).decode().splitlines()) if table in names else {}
+    wrong = [] if f"{folder}/LICENSE" in names else [f"is missing: {folder}/LICENSE"]
+    for library in (name.partition("/")[2] for name in names if name.startswith("leat.libs/")):
+        if f"{folder}/{owners.get(library)}/copyright" not in names:
+            wrong.append(f"has no licence of leat.libs/{library}")
     return wrong
 
 
@@ -67,7 +85,7 @@ def main() -> int:
         names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
         packed = sum(entry.compress_size for entry in archive.infolist())
         unpacked = sum(entry.file_size for entry in archive.infolist())
-        wrong = too_new(archive, wheel)
+        wrong = too_new(archive, wheel) + unlicensed(archive, names)
     wrong += [f"does not belong there: {name}" for name in names
               if not any(fnmatch.fnmatch(name, pattern) for pattern in ALLOWED)]  # fmt: skip
     needed = set(NEEDED)

@@ -5,11 +5,12 @@
 set -euo pipefail
 build=$(realpath "$1") seconds=$2
 programs() { find "$build/fuzz" -maxdepth 1 -type f -executable -name "$1" | sort; }
-for maker in $(programs 'make_*_seeds'); do "$maker" "$build/seeds"; done
-targets=$(programs '*_fuzz')
-[ -n "$targets" ] || { echo "no fuzz target was built" >&2; exit 1; }
+mapfile -t makers < <(programs 'make_*_seeds')
+for maker in "${makers[@]}"; do "$maker" "$build/seeds"; done
+mapfile -t targets < <(programs '*_fuzz')
+[ ${#targets[@]} -gt 0 ] || { echo "no fuzz target was built" >&2; exit 1; }
 found=()
-for target in $targets; do
+for target in "${targets[@]}"; do
   name=$(basename "$target" _fuzz)
   mkdir -p "$build/corpus/$name" "$build/seeds/$name"
   echo "== $name"

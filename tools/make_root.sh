@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes a folder with a Debian in it, once.
+# Makes a folder with a Debian in it; once a month, so that it has Debian's fixes.
 #   make_root.sh FOLDER bare|unpacked SUITE ARCH PACKAGE...
 # `bare` can be entered with chroot: Debian's smallest, and the packages. `unpacked` has
 # the packages' files alone, to compile against. With fakeroot's rights no chroot is
@@ -13,7 +13,7 @@ case $kind in
   *) echo "make_root.sh: bare or unpacked, not $kind" >&2; exit 2 ;;
 esac
 stamp="$kind $suite $arch $*"
-[ "$(cat "$folder.made" 2> /dev/null)" = "$stamp" ] && exit
+[ "$(find "$folder.made" -mtime -30 -exec cat {} + 2> /dev/null)" = "$stamp" ] && exit
 rm -rf --one-file-system "$folder" "$folder.made"
 mkdir -p "$(dirname "$folder")"
 packages=$(IFS=,; echo "$*")

@@ -11,7 +11,13 @@ build=$root/build/$tag
 mkdir -p "$build"
 
 echo "$tag: installing what the tests import" >&2
-[ -x "$build/venv/bin/python" ] || "$python" -m venv "$build/venv"
+identity() { "$1" -c 'import sys; print(sys.version, sys.base_prefix)' 2>&1; }
+# Another release, or one of another folder, gives its modules the same names.
+if [ "$(identity "$build/venv/bin/python")" != "$(identity "$python")" ] ||
+    ! "$build/venv/bin/python" -m pip --version > /dev/null 2>&1; then
+  rm -rf "$build/venv" "$build/CMakeCache.txt"  # The cache remembers another Python.
+  "$python" -m venv "$build/venv"
+fi
 pip() { "$build/venv/bin/python" -m pip --disable-pip-version-check "$@" -qq --only-binary :all:; }
 pip install numpy pillow pybind11 pytest
 # In any version that there is for it; the tests of what there is not are skipped.

@@ -3,7 +3,9 @@
 
 time_set_up.py apt|pypi|compiling|demo < LOG
 
-Ends after the part that is named. `tools/time_set_up.sh` makes the log.
+Ends as the part after the named one begins; if the log ends sooner, the part was not
+completed, and it fails. The demo lasts until the log ends: `tools/time_set_up.sh`, which
+makes the log, knows whether it failed.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ PARTS = {
     "apt": r"dev: (setting up|installing \S+ )",
     "pypi": r"dev: installing \d+ Python packages",
     "compiling": r"dev: compiling up to",
-    "demo": r"(?!dev: |make|\[|\s*$)",
+    "demo": r"making the photographs",  # examples/demo.py
 }
 
 
@@ -35,8 +37,9 @@ def main() -> None:
                 break
         print(f"{at:7.0f}  {line}", end="", flush=True)
     end = time.monotonic() - start
-    if last not in begun:
-        sys.exit(f"time_set_up: it ended after {end:.0f} s, before the part {last}")
+    needed = parts[: parts.index(last) + 2]  # The part after it tells that it was completed.
+    if missing := [part for part in needed if part not in begun]:
+        sys.exit(f"time_set_up: it ended after {end:.0f} s, before the part {missing[0]}; its reason is above")
     for part, since in begun.items():
         if parts.index(part) <= parts.index(last):
             until = begun.get(parts[parts.index(part) + 1], end) if part != "demo" else end

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes the wheels that users install, one for each Python: compiles the engine once and
-# the bindings for each, puts the shared libraries into the wheel (auditwheel), checks
-# what is in it, and trains the tutorial's network with it where nothing else is.
+# the bindings for each, puts the shared libraries into the wheel (auditwheel) and their
+# licences, checks what is in it, and trains the tutorial's network with it where nothing
+# else is.
 #   wheel.sh OUT-FOLDER [--slim] [--arch x86_64|aarch64] PYTHON...
 # PYTHON is an interpreter of this machine, or debian:SUITE, the python3 of that Debian.
 # A wheel for another processor is compiled by Debian's cross compiler against Debian
@@ -40,7 +41,7 @@ say() { echo "wheel: $*" >&2; }
 
 make_tools() {  # In $tools, apart from the project's .venv
   tools=$root/build/wheel-tools
-  [ -x "$tools/bin/python" ] || /usr/bin/python3 -m venv "$tools"
+  "$tools/bin/python" -m pip --version > /dev/null 2>&1 || /usr/bin/python3 -m venv --clear "$tools"
   "$tools/bin/python" -m pip install -qq --disable-pip-version-check \
     -r "$root/tools/wheel-requirements.txt"
   PATH=$tools/bin:$PATH
@@ -101,11 +102,12 @@ compile() {  # The module for $suffix; the engine too, the first time
 }
 
 pack() {  # The wheel with all that it needs, as $wheel
-  local strip=strip libraries=
+  local strip=strip libraries= notices=/
   rm -rf "$scratch/raw" "$scratch/whole" "$scratch/build"
   mkdir -p "$scratch/raw" "$scratch/whole" "$scratch/build/bin" "$scratch/build/python/leat"
   if [ ${#cross[@]} -gt 0 ]; then
     strip=$triplet-strip
+    notices=$roots/sysroot-$arch
     libraries=$roots/sysroot-$arch/usr/lib/$triplet:$roots/sysroot-$arch/lib/$triplet
   fi
   if [ -n "$slim" ]; then  # In front of Debian's libcurl.
@@ -120,6 +122,7 @@ pack() {  # The wheel with all that it needs, as $wheel
       --wheel-dir "$scratch/whole" "$scratch"/raw/*.whl >> "$scratch/log" 2>&1 ||
     { cat "$scratch/log" >&2; exit 1; }
   wheel=$(echo "$scratch"/whole/*.whl)
+  python "$root/tools/add_licenses.py" "$wheel" "$notices"
   python "$root/tools/check_wheel.py" "$wheel"
 }
 

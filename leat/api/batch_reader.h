@@ -59,7 +59,8 @@ class BatchReader {
   /// Errors:
   ///   kInvalidArgument    nothing was begun, or this is a forked child
   ///   kCorrupt, kNotFound a bad sample, named with its cause
-  ///   kResourceExhausted  one batch does not fit into `memory_bytes`
+  ///   kResourceExhausted  one batch does not fit into `memory_bytes`, or the
+  ///                       system refuses its memory
   ///   others              what the store said once retries were exhausted
   Result<std::optional<Batch>> next();
 

@@ -229,5 +229,21 @@ TEST(LoaderOptionsOfTest, EachOptionReachesTheStore) {
   EXPECT_TRUE(made.requester_pays);
 }
 
+// 200 TB in one batch, which no process can address. The engine's planner asks
+// for them, and an exception would end this process.
+TEST_F(BatchReaderTest, ABatchThatTheSystemHasNoMemoryForIsAnError) {
+  BatchReader reader = open({.batch_size = 1 << 14,
+                             .pad = true,
+                             .ops = "decode_image,resize:65535/65535",
+                             .memory_bytes = std::uint64_t{1} << 50});
+  ASSERT_TRUE(reader.begin());
+
+  const Result<std::optional<Batch>> batch = reader.next();
+
+  ASSERT_FALSE(batch);
+  EXPECT_EQ(batch.error().code(), ErrorCode::kResourceExhausted);
+  EXPECT_THAT(batch.error().message(), HasSubstr("no more memory"));
+}
+
 }  // namespace
 }  // namespace leat

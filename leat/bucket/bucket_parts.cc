@@ -2,17 +2,34 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
+
+#include "leat/base/system_error.h"
 #include "leat/store/s3/aws/sigv4.h"
 
 namespace leat {
+namespace {
+
+/// A name that cannot be a bucket's is that of no bucket. Other failures say
+/// nothing of whether there is one.
+S3Error bucket_failure(const Error& error) {
+  return error.code() == ErrorCode::kNotFound ||
+                 error.code() == ErrorCode::kInvalidArgument
+             ? s3_error(S3Code::kNoSuchBucket)
+             : write_failure(error);
+}
+
+}  // namespace
 
 std::optional<S3Error> check_bucket(const BucketParts& parts,
                                     std::string_view bucket) {
   const auto path = parts.folder.bucket_path(bucket);
+  if (!path) return bucket_failure(path.error());
   struct stat status;
-  if (path && ::stat(path->c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
-    return std::nullopt;
+  if (::stat(path->c_str(), &status) != 0) {
+    return bucket_failure(system_error(errno, "looking at the bucket"));
   }
+  if (S_ISDIR(status.st_mode)) return std::nullopt;
   return s3_error(S3Code::kNoSuchBucket);
 }
 

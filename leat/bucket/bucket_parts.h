@@ -7,6 +7,7 @@
 #include "leat/bucket/folder.h"
 #include "leat/bucket/folder_entries.h"
 #include "leat/bucket/object_cache.h"
+#include "leat/bucket/path_locks.h"
 #include "leat/bucket/s3_error.h"
 #include "leat/bucket/s3_request.h"
 #include "leat/bucket/uploads.h"
@@ -32,6 +33,9 @@ struct BucketParts {
   const Folder folder;
   ObjectCache objects;
   FolderCache folders;
+  /// Of the paths of objects. Held while a write looks at the object and
+  /// publishes, which is a few calls to the file system and no bytes.
+  PathLocks writes;
   Uploads uploads;
 };
 

@@ -73,7 +73,13 @@ void BucketCounters::fault() {
 void BucketCounters::served(std::uint64_t object, std::uint64_t bytes) {
   MutexLock lock(mutex_);
   counts_.bytes += bytes;
-  if (!counts_.served.insert(object).second) ++counts_.repeated;
+  if (counts_.served.size() < most_remembered_) {
+    if (!counts_.served.insert(object).second) ++counts_.repeated;
+  } else if (counts_.served.contains(object)) {
+    ++counts_.repeated;
+  } else {
+    ++counts_.not_remembered;
+  }
 }
 
 void BucketCounters::cut(std::uint64_t bytes) {
@@ -104,16 +110,17 @@ std::string BucketCounters::json(Connections connections) const {
   };
   return fmt::format(
       R"({{"get": {}, "list": {}, "head": {}, "put": {}, "delete": {}, )"
-      R"("other": {}, "bytes": {}, "repeated_keys": {}, "faults": {}, )"
+      R"("other": {}, "bytes": {}, "repeated_keys": {}, )"
+      R"("keys_not_remembered": {}, "faults": {}, )"
       R"("in_flight": {}, "most_in_flight": {}, "connections": {}, )"
       R"("connections_accepted": {}, )"
       R"("lateness_ms": {{"p50": {:.4f}, "p95": {:.4f}, "max": {:.4f}}}}})",
       of(RequestKind::kGet), of(RequestKind::kList), of(RequestKind::kHead),
       of(RequestKind::kPut), of(RequestKind::kDelete), of(RequestKind::kOther),
-      counts_.bytes, counts_.repeated, counts_.faults, in_flight_,
-      counts_.most_in_flight, connections.open, connections.accepted,
-      ms(counts_.lateness.quantile(0.5)), ms(counts_.lateness.quantile(0.95)),
-      ms(counts_.lateness.max()));
+      counts_.bytes, counts_.repeated, counts_.not_remembered, counts_.faults,
+      in_flight_, counts_.most_in_flight, connections.open,
+      connections.accepted, ms(counts_.lateness.quantile(0.5)),
+      ms(counts_.lateness.quantile(0.95)), ms(counts_.lateness.max()));
 }
 
 }  // namespace leat

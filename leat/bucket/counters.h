@@ -1,6 +1,7 @@
 // Counts of a bucket's requests, and how well it kept its own delays.
 #pragma once
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -41,6 +42,11 @@ std::string_view to_string(RequestKind kind);
 /// Threads: any.
 class BucketCounters {
  public:
+  /// 160 MB of keys and ranges.
+  static constexpr std::size_t kMostRemembered = 4'000'000;
+  explicit BucketCounters(std::size_t most_remembered = kMostRemembered)
+      : most_remembered_(most_remembered) {}
+
   void begin(RequestKind kind);
   void fault();
   /// `object` identifies key and range of a GET that was answered in full.
@@ -57,7 +63,8 @@ class BucketCounters {
     std::uint64_t open = 0;
     std::uint64_t accepted = 0;
   };
-  /// One JSON object.
+  /// One JSON object. "keys_not_remembered" counts the GETs of which nobody can
+  /// say whether they repeat others, as too many keys were served before.
   std::string json(Connections connections) const;
 
  private:
@@ -65,11 +72,14 @@ class BucketCounters {
     std::array<std::uint64_t, std::size_t(RequestKind::kCount)> requests{};
     std::uint64_t bytes = 0;
     std::uint64_t repeated = 0;
+    std::uint64_t not_remembered = 0;
     std::uint64_t faults = 0;
     std::uint64_t most_in_flight = 0;
     DurationHistogram lateness;
     std::unordered_set<std::uint64_t> served;
   };
+
+  const std::size_t most_remembered_;
 
   mutable Mutex mutex_;
   Counts counts_ LEAT_GUARDED_BY(mutex_);

@@ -52,6 +52,17 @@ TEST(BucketCountersTest, CountsWhatRepeatsSinceTheReset) {
   EXPECT_TRUE(says(counters, R"("repeated_keys": 0,)"));
 }
 
+TEST(BucketCountersTest, SaysHowOftenItCouldNotTellARepeat) {
+  BucketCounters counters(/*most_remembered=*/2);
+  for (const std::uint64_t object : {1, 2, 3, 3, 1}) counters.served(object, 1);
+
+  EXPECT_TRUE(says(counters, R"("repeated_keys": 1,)"));
+  EXPECT_TRUE(says(counters, R"("keys_not_remembered": 2,)"));
+
+  counters.reset();
+  EXPECT_TRUE(says(counters, R"("keys_not_remembered": 0,)"));
+}
+
 TEST(BucketCountersTest, RemembersTheMostInFlight) {
   BucketCounters counters;
   counters.begin(RequestKind::kGet);

@@ -141,10 +141,12 @@ Result<std::vector<FaultLine>> parse_fault_script(std::string_view text) {
 }
 
 FaultInjector::FaultInjector(std::uint64_t seed, std::vector<FaultRate> rates,
-                             std::vector<FaultLine> script)
+                             std::vector<FaultLine> script,
+                             std::size_t most_targets)
     : seed_(seed),
       rates_(std::move(rates)),
       script_(std::move(script)),
+      most_targets_(most_targets),
       matched_(script_.size()) {}
 
 Fault FaultInjector::draw(const FaultQuestion& question) {
@@ -157,12 +159,19 @@ Fault FaultInjector::draw(const FaultQuestion& question) {
   MutexLock lock(mutex_);
   if (const auto fault = draw_from_script(question)) return *fault;
   if (rates_.empty()) return {};
-  luck = mix64(luck + asked_[luck]++);
+  luck = mix64(luck + times_asked(luck));
   for (const FaultRate& rate : rates_) {
     luck = mix64(luck);
     if (below_one(luck) < rate.probability) return rate.fault;
   }
   return {};
+}
+
+/// And counts this time.
+std::uint64_t FaultInjector::times_asked(std::uint64_t target) {
+  if (asked_.size() < most_targets_) return asked_[target]++;
+  const auto found = asked_.find(target);
+  return found != asked_.end() ? found->second++ : asked_of_others_++;
 }
 
 std::optional<Fault> FaultInjector::draw_from_script(

@@ -1,5 +1,6 @@
 // Failures on purpose: the kinds of faults, and their times.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -82,29 +83,38 @@ struct FaultQuestion {
 ///
 /// With rates, the luck of a request depends on the seed, on its target and on
 /// how often that has been asked before; so it is the same in every run, for
-/// any order of requests. Scripts count in the order of arrival.
+/// any order of requests. Targets beyond the first `most_targets` are counted
+/// together: their luck depends on the order of arrival. Scripts count in that
+/// order too.
 ///
 /// Threads: any.
 class FaultInjector {
  public:
+  /// 160 MB of targets.
+  static constexpr std::size_t kMostTargets = 4'000'000;
+
   FaultInjector(std::uint64_t seed, std::vector<FaultRate> rates,
-                std::vector<FaultLine> script);
+                std::vector<FaultLine> script,
+                std::size_t most_targets = kMostTargets);
 
   Fault draw(const FaultQuestion& question);
 
  private:
   std::optional<Fault> draw_from_script(const FaultQuestion& question)
       LEAT_REQUIRES(mutex_);
+  std::uint64_t times_asked(std::uint64_t target) LEAT_REQUIRES(mutex_);
 
   const std::uint64_t seed_;
   const std::vector<FaultRate> rates_;
   const std::vector<FaultLine> script_;
+  const std::size_t most_targets_;
 
   Mutex mutex_;
   // The matches of each line.
   std::vector<std::uint64_t> matched_ LEAT_GUARDED_BY(mutex_);
   std::unordered_map<std::uint64_t, std::uint64_t> asked_
       LEAT_GUARDED_BY(mutex_);
+  std::uint64_t asked_of_others_ LEAT_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace leat

@@ -82,6 +82,20 @@ TEST(FaultInjectorTest, LuckDoesNotDependOnTheOrderOfRequests) {
   EXPECT_NE(fates(reseeded, 64), expected);
 }
 
+TEST(FaultInjectorTest, TargetsBeyondThoseItRemembersHaveLuckToo) {
+  const std::vector<FaultRate> rates{*parse_fault_rate("503:50%")};
+  const FaultQuestion other{"GET", "b", "other", ""};
+  FaultInjector alone(/*seed=*/7, rates, {});
+  FaultInjector small(/*seed=*/7, rates, {}, /*most_targets=*/1);
+
+  const std::string remembered = fates(small, 32);
+  const std::string forgotten = fates(small, 64, other);
+
+  EXPECT_EQ(remembered + fates(small, 32), fates(alone, 64));
+  EXPECT_NE(forgotten.find('x'), std::string::npos);
+  EXPECT_NE(forgotten.find('.'), std::string::npos);
+}
+
 TEST(FaultInjectorTest, FollowsItsScript) {
   auto injector = scripted("after 2 GET photos/ 503 x3");
 

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <utility>
 
@@ -20,7 +19,6 @@ namespace {
 
 constexpr std::size_t kMostKeyBytes = 1024;     // S3's limit.
 constexpr std::size_t kMostSegmentBytes = 255;  // The file system's.
-constexpr std::size_t kCopyBytes = 1 << 30;
 constexpr int kTries = 8;
 
 /// Says not where to: the client need not know.
@@ -49,43 +47,6 @@ Result<void> check_is_object(const struct stat& status) {
 
 }  // namespace
 
-DraftObject::~DraftObject() {
-  if (!path_.empty()) ::unlink(path_.c_str());
-}
-
-Result<void> DraftObject::write(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t put = ::write(file_.descriptor(), bytes.data(), bytes.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return system_error(errno, "writing the object");
-    bytes = bytes.subspan(static_cast<std::size_t>(put));
-  }
-  return {};
-}
-
-Result<void> DraftObject::append_file(const std::string& path) {
-  const OpenFile from(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!from.is_open()) return system_error(errno, "opening a part");
-  std::vector<std::byte> piece;
-  while (true) {
-    ssize_t copied = -1;
-    if (piece.empty()) {
-      copied = ::copy_file_range(from.descriptor(), nullptr, file_.descriptor(),
-                                 nullptr, kCopyBytes, 0);
-      if (copied < 0) piece.resize(1 << 20);  // By hand, on older kernels.
-    }
-    if (!piece.empty()) {
-      copied = ::read(from.descriptor(), piece.data(), piece.size());
-      if (copied > 0) {
-        LEAT_TRY_VOID(write(std::span(piece).first(std::size_t(copied))));
-      }
-    }
-    if (copied < 0 && errno == EINTR) continue;
-    if (copied < 0) return system_error(errno, "copying a part");
-    if (copied == 0) return {};
-  }
-}
-
 Result<Folder> Folder::open(const std::string& path, std::string_view repeat) {
   struct stat status;
   if (::stat(path.c_str(), &status) != 0) {
@@ -99,32 +60,40 @@ Result<Folder> Folder::open(const std::string& path, std::string_view repeat) {
   Folder folder(path, std::move(root));
   if (!repeat.empty()) {
     LEAT_TRY(folder.repeat_, Repeat::parse(repeat, path));
-    const std::string file = folder.repeat_->file_of(fmt::format(
-        "{}/{}", folder.repeat_->folder(), folder.repeat_->name(0)));
-    LEAT_TRY_VOID(object_state(file));
+    LEAT_TRY_VOID(object_state(folder.repeat_->source()));
   }
+  remove_dead_drafts(folder.drafts_path());
   return folder;
 }
 
 Result<std::string> Folder::bucket_path(std::string_view bucket) const {
   LEAT_TRY(std::string path, named_path(bucket));
-  if (!is_inside(path)) return leads_out();
+  LEAT_TRY_VOID(check_inside(path));
   return path;
 }
 
 Result<std::string> Folder::object_path(std::string_view bucket,
                                         std::string_view key) const {
   LEAT_TRY(std::string path, listed_path(bucket, key));
-  if (!is_inside(path)) return leads_out();
+  LEAT_TRY_VOID(check_inside(path));
   return path;
 }
 
-bool Folder::is_inside(std::string_view path) const {
+Result<void> Folder::check_inside(std::string_view path) const {
+  LEAT_TRY(const bool inside, is_inside(path));
+  if (!inside) return leads_out();
+  return {};
+}
+
+Result<bool> Folder::is_inside(std::string_view path) const {
   std::string_view key = path.substr(std::min(path_.size() + 1, path.size()));
   while (!key.empty()) {
-    const Result<OwnedFd> found = root_->open_at(key, O_PATH);
+    Result<OwnedFd> found = root_->open_at(key, O_PATH);
     if (found) return true;
-    if (found.error().code() != ErrorCode::kNotFound) return false;
+    if (found.error().code() == ErrorCode::kInvalidArgument) return false;
+    if (found.error().code() != ErrorCode::kNotFound) {
+      return std::move(found).error();
+    }
     const std::size_t slash = key.rfind('/');
     key = slash == std::string_view::npos ? "" : key.substr(0, slash);
   }
@@ -168,7 +137,10 @@ Result<std::vector<Folder::Bucket>> Folder::buckets() const {
   std::vector<Bucket> buckets;
   while (const dirent* entry = ::readdir(folder.get())) {
     struct stat status;
-    const auto path = bucket_path(entry->d_name);
+    auto path = bucket_path(entry->d_name);
+    if (!path && path.error().code() != ErrorCode::kInvalidArgument) {
+      return std::move(path).error();
+    }
     if (!path || ::stat(path->c_str(), &status) != 0) continue;
     if (!S_ISDIR(status.st_mode)) continue;
     buckets.push_back({entry->d_name, state_of(status).modified_ns});
@@ -191,15 +163,8 @@ Result<void> Folder::remove_bucket(std::string_view bucket) const {
 }
 
 Result<DraftObject> Folder::begin_object() const {
-  static std::atomic<std::uint64_t> number = 0;
-  const std::string folder = work_path() + "/drafts";
-  LEAT_TRY_VOID(make_parents(folder + "/draft"));
-  std::string path =
-      fmt::format("{}/{}-{}", folder, ::getpid(), number.fetch_add(1));
-  OpenFile file(
-      ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!file.is_open()) return system_error(errno, "beginning an object");
-  return DraftObject(std::move(file), std::move(path));
+  LEAT_TRY_VOID(make_parents(drafts_path() + "/draft", path_.size()));
+  return DraftObject::begin(drafts_path());
 }
 
 Result<ObjectState> Folder::publish(DraftObject draft, const std::string& path,
@@ -212,11 +177,16 @@ Result<ObjectState> Folder::publish(DraftObject draft, const std::string& path,
   ObjectState state = state_of(status);
   state.etag = std::move(etag);
   state.headers = std::move(headers);
-  write_object_note(draft.file().descriptor(), state);
+  LEAT_TRY_VOID(write_object_note(draft.file().descriptor(), state));
+  const std::size_t bucket_bytes = path.find('/', path_.size() + 1);
   // Tries again if another request has removed a parent folder that
   // had become empty.
   for (int tries = 0; tries < kTries; ++tries) {
-    LEAT_TRY_VOID(make_parents(path));
+    if (auto made = make_parents(path, bucket_bytes); !made) {
+      if (made.error().code() != ErrorCode::kNotFound) return made.error();
+      errno = ENOENT;
+      continue;
+    }
     if (::rename(draft.path().c_str(), path.c_str()) == 0) {
       draft.release();
       // Returns the state that later reads will see: the file system may not
@@ -232,16 +202,16 @@ Result<ObjectState> Folder::publish(DraftObject draft, const std::string& path,
   return system_error(errno, "publishing the object");
 }
 
-Result<void> Folder::make_parents(const std::string& path) const {
+Result<void> Folder::make_parents(const std::string& path,
+                                  std::size_t top_bytes) {
   const std::string parent = path.substr(0, path.rfind('/'));
+  if (parent.size() <= top_bytes) return {};
   if (::mkdir(parent.c_str(), 0777) == 0 || errno == EEXIST) return {};
   if (errno == ENOTDIR) {
     return invalid("a file is where the key needs a folder");
   }
-  if (errno != ENOENT || parent.size() <= path_.size()) {
-    return system_error(errno, "making a folder");
-  }
-  LEAT_TRY_VOID(make_parents(parent));
+  if (errno != ENOENT) return system_error(errno, "making a folder");
+  LEAT_TRY_VOID(make_parents(parent, top_bytes));
   if (::mkdir(parent.c_str(), 0777) == 0 || errno == EEXIST) return {};
   return system_error(errno, "making a folder");
 }
@@ -250,6 +220,12 @@ Result<void> Folder::remove_object(std::string_view bucket,
                                    std::string_view key) const {
   LEAT_TRY(std::string path, object_path(bucket, key));
   LEAT_TRY(const std::string top, bucket_path(bucket));
+  if (repeat_ && path == repeat_->source()) {
+    return denied(
+        "one file is {} objects here (--repeat), and deleting one would delete "
+        "all; remove the file itself",
+        repeat_->count());
+  }
   if (::unlink(path.c_str()) != 0) {
     // A folder is no object, so there is none.
     if (errno == ENOENT || errno == ENOTDIR || errno == EISDIR) return {};

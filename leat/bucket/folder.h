@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "leat/base/result.h"
+#include "leat/bucket/draft_object.h"
 #include "leat/bucket/repeat.h"
 #include "leat/serve/open_file.h"
 #include "leat/store/file/rooted_folder.h"
@@ -35,32 +35,6 @@ struct OpenObject {
   ObjectState state;
 };
 
-/// A file that is not yet an object; unlinked unless it becomes one.
-class DraftObject {
- public:
-  DraftObject(OpenFile file, std::string path)
-      : file_(std::move(file)), path_(std::move(path)) {}
-  DraftObject(DraftObject&& other) noexcept
-      : file_(std::move(other.file_)),
-        path_(std::exchange(other.path_, std::string())) {}
-  DraftObject& operator=(DraftObject&&) = delete;
-  ~DraftObject();
-
-  /// Appends. Errors: kResourceExhausted, kUnavailable.
-  Result<void> write(std::span<const std::byte> bytes);
-  /// Appends all of the file at `path`. Errors: as write; kNotFound.
-  Result<void> append_file(const std::string& path);
-
-  const OpenFile& file() const { return file_; }
-  const std::string& path() const { return path_; }
-  /// The path is somebody else's from now on.
-  void release() { path_.clear(); }
-
- private:
-  OpenFile file_;
-  std::string path_;
-};
-
 /// Opens, puts and removes objects. Paths come from keys, and keys from
 /// strangers: a key with an empty, `.` or `..` segment is refused, and so is
 /// one that a symbolic link leads out of the folder.
@@ -75,6 +49,7 @@ class DraftObject {
 /// Threads: any.
 class Folder {
  public:
+  /// Removes the drafts of servers that were killed.
   /// Errors: kNotFound, kInvalidArgument: `path` is not a folder.
   /// `repeat` is a Repeat of a file in it, or empty; kInvalidArgument if it is
   /// neither, kNotFound if there is no such file.
@@ -90,8 +65,9 @@ class Folder {
   Result<std::string> listed_path(std::string_view bucket,
                                   std::string_view key) const;
   /// False if a symbolic link leads from `path`, which begins with the folder,
-  /// out of it. If it does not exist, the part of it that exists counts.
-  bool is_inside(std::string_view path) const;
+  /// out of it. If it does not exist, the part of it that exists counts. An
+  /// error is no answer: the file system did not let us look.
+  Result<bool> is_inside(std::string_view path) const;
 
   struct Bucket {
     std::string name;
@@ -105,11 +81,12 @@ class Folder {
   Result<void> remove_bucket(std::string_view bucket) const;
 
   Result<DraftObject> begin_object() const;
-  /// Makes `draft` the object at `path`, whole or not at all.
+  /// Makes `draft` the object at `path`, whole or not at all. Makes the folders
+  /// that the key needs, and no bucket.
   Result<ObjectState> publish(DraftObject draft, const std::string& path,
                               std::string etag, std::string headers) const;
   /// Also removes the folders that this leaves empty. A missing
-  /// object is not an error.
+  /// object is not an error. kPermissionDenied for one of a Repeat.
   Result<void> remove_object(std::string_view bucket,
                              std::string_view key) const;
 
@@ -120,8 +97,12 @@ class Folder {
   Folder(std::string path, RootedFolder root)
       : path_(std::move(path)),
         root_(std::make_shared<const RootedFolder>(std::move(root))) {}
+  std::string drafts_path() const { return work_path() + "/drafts"; }
   Result<std::string> named_path(std::string_view bucket) const;
-  Result<void> make_parents(const std::string& path) const;
+  Result<void> check_inside(std::string_view path) const;
+  /// Those between `top_bytes` of `path`, a folder that exists, and its end.
+  static Result<void> make_parents(const std::string& path,
+                                   std::size_t top_bytes);
 
   std::string path_;
   std::shared_ptr<const RootedFolder> root_;

@@ -47,14 +47,20 @@ Result<FolderEntries> FolderEntries::read(const std::string& path,
   const OpenFolder folder(::opendir(path.c_str()));
   if (!folder) return system_error(errno, "reading a folder");
   FolderEntries entries;
-  while (const dirent* entry = ::readdir(folder.get())) {
+  while (true) {
+    errno = 0;
+    const dirent* entry = ::readdir(folder.get());
+    if (entry == nullptr && errno != 0) {
+      return system_error(errno, "reading a folder");
+    }
+    if (entry == nullptr) break;
     const std::string_view name = entry->d_name;
     if (name == "." || name == "..") continue;
     const Kind kind = kind_of(folder.get(), *entry);
     if (kind == Kind::kOther) continue;
-    if (entry->d_type != DT_REG && entry->d_type != DT_DIR &&
-        !may_follow(path + '/' + entry->d_name)) {
-      continue;
+    if (entry->d_type != DT_REG && entry->d_type != DT_DIR) {
+      LEAT_TRY(const bool may, may_follow(path + '/' + entry->d_name));
+      if (!may) continue;
     }
     const std::size_t begin = entries.names_.size();
     entries.names_ += name;

@@ -19,7 +19,7 @@
 namespace leat {
 
 /// Whether what a symbolic link at this path leads to may be shown.
-using MayFollow = std::function<bool(const std::string& path)>;
+using MayFollow = std::function<Result<bool>(const std::string& path)>;
 
 /// Files and folders of one folder, in byte order of the keys that begin with
 /// them: a folder counts as its name with a slash. All else is left out.

@@ -1,13 +1,22 @@
 #include "leat/bucket/folder.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "leat/base/buffer.h"
+#include "leat/bucket/bucket_parts.h"
 #include "leat/bucket/object_cache.h"
 #include "leat/bucket/uploads.h"
 
@@ -69,6 +78,43 @@ TEST_F(FolderTest, RefusesKeysThatLeaveIt) {
   EXPECT_TRUE(folder().object_path("b", "..a/...b/c d"));
 }
 
+/// While it lives, no further file can be opened.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    const int lowest = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    EXPECT_GE(lowest, 0);
+    ::close(lowest);
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+    rlimit none = before_;
+    none.rlim_cur = static_cast<rlim_t>(lowest);
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  }
+  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(FolderTest, WithoutDescriptorsItDoesNotSayThatAnObjectIsNotThere) {
+  ASSERT_TRUE(put("key", "x"));
+  BucketParts parts(folder(), /*most_open=*/2, /*most_names=*/10,
+                    /*its_checksums=*/false);
+
+  const auto [path, bucket] = [&] {
+    const NoDescriptors none;
+    return std::pair(parts.folder.object_path("b", "key"),
+                     check_bucket(parts, "b"));
+  }();
+
+  ASSERT_FALSE(path);
+  EXPECT_EQ(path.error().code(), ErrorCode::kResourceExhausted);
+  ASSERT_TRUE(bucket);
+  EXPECT_EQ(bucket->status, 500);
+  EXPECT_TRUE(parts.folder.object_path("b", "key"));
+  EXPECT_FALSE(check_bucket(parts, "b"));
+}
+
 TEST_F(FolderTest, PublishesWholeObjects) {
   const auto state = put("deep/er/key", "bytes", "0123", "Content-Type: a\r\n");
 
@@ -89,6 +135,41 @@ TEST_F(FolderTest, ADraftThatIsDroppedLeavesNothing) {
     EXPECT_EQ(files(), 1u);
   }
   EXPECT_EQ(files(), 0u);
+}
+
+TEST_F(FolderTest, DraftsOfAKilledServerGoAndThoseInUseStay) {
+  auto used = folder().begin_object();
+  ASSERT_TRUE(used && used->write(as_bytes("used")));
+  std::ofstream(root_ / ".leat/drafts/1-0") << "nobody's";
+  ASSERT_EQ(files(), 2u);
+
+  const Folder other = folder();  // As the next server opens it.
+
+  EXPECT_EQ(files(), 1u);
+  EXPECT_TRUE(other.publish(*std::move(used), path_of("k"), "0123", ""));
+  EXPECT_EQ(text_of("k"), "used");
+}
+
+TEST_F(FolderTest, TwoServersWithTheSameNumberWriteIntoTwoDrafts) {
+  // As process 1 of one container does, and process 1 of another.
+  const auto first_path = [this] {
+    const auto pid = ::fork();
+    if (pid == 0) {
+      auto draft = folder().begin_object();
+      std::ofstream(root_ / "first") << draft->path();
+      ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    std::ifstream file(root_ / "first");
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+
+  const std::string one = first_path();
+  const std::string other = first_path();
+
+  EXPECT_NE(one.substr(one.rfind('-') + 1), other.substr(other.rfind('-') + 1))
+      << "the name depends on the process alone";
 }
 
 TEST_F(FolderTest, AKeyCannotBeAFolderAsWell) {
@@ -137,6 +218,24 @@ TEST_F(FolderTest, RemovingTheLastObjectRemovesItsFolders) {
   ASSERT_TRUE(folder().remove_object("b", "a/2"));
   EXPECT_TRUE(fs::is_empty(root_ / "b"));
   EXPECT_TRUE(folder().remove_object("b", "a/2"));  // Already gone: no error.
+}
+
+TEST_F(FolderTest, AnObjectOfARepeatIsNotRemoved) {
+  ASSERT_TRUE(put("x.bin", "bytes"));
+  ASSERT_TRUE(put("y.bin", "bytes"));
+  const auto repeated = Folder::open(root_.string(), "b/x.bin:10");
+  ASSERT_TRUE(repeated) << repeated.error().message();
+
+  for (const char* key : {"x-00000001.bin", "x.bin"}) {
+    const auto gone = repeated->remove_object("b", key);
+    ASSERT_FALSE(gone) << key;
+    EXPECT_EQ(gone.error().code(), ErrorCode::kPermissionDenied);
+  }
+  EXPECT_EQ(text_of("x.bin"), "bytes");
+
+  EXPECT_TRUE(repeated->remove_object("b", "x-00000010.bin")) << "none of them";
+  EXPECT_TRUE(repeated->remove_object("b", "y.bin"));
+  EXPECT_FALSE(fs::exists(root_ / "b/y.bin"));
 }
 
 TEST_F(FolderTest, BucketsAreTheVisibleFolders) {
@@ -216,12 +315,17 @@ TEST_F(UploadsTest, JoinsItsParts) {
   ASSERT_TRUE(put_part(name, 1, large, '1'));
   ASSERT_TRUE(put_part(name, 7, "end", '7'));
 
-  const auto done =
-      uploads_.complete(name, {{.number = 1, .etag = std::string(32, '1')},
-                               {.number = 7, .etag = std::string(32, '7')}});
+  auto joined =
+      uploads_.join(name, {{.number = 1, .etag = std::string(32, '1')},
+                           {.number = 7, .etag = std::string(32, '7')}});
 
-  ASSERT_TRUE(std::holds_alternative<ObjectState>(done))
-      << std::get<S3Error>(done).message;
+  ASSERT_TRUE(std::holds_alternative<JoinedParts>(joined))
+      << std::get<S3Error>(joined).message;
+  auto& whole = std::get<JoinedParts>(joined);
+  EXPECT_EQ(whole.headers, "Content-Type: a\r\n");
+  EXPECT_TRUE(here_.publish(std::move(whole.draft), path_of(name.key),
+                            whole.etag, whole.headers));
+  EXPECT_TRUE(uploads_.abort(name));
   EXPECT_EQ(text_of("odd\nkey %"), large + "end");
   EXPECT_EQ(files(), 1u);
 }
@@ -260,12 +364,28 @@ TEST_F(UploadsTest, OnlyTheLastPartMayBeSmall) {
   ASSERT_TRUE(put_part(name, 2, "end", '2'));
 
   const auto done =
-      uploads_.complete(name, {{.number = 1, .etag = std::string(32, '1')},
-                               {.number = 2, .etag = std::string(32, '2')}});
+      uploads_.join(name, {{.number = 1, .etag = std::string(32, '1')},
+                           {.number = 2, .etag = std::string(32, '2')}});
 
   ASSERT_TRUE(std::holds_alternative<S3Error>(done));
   EXPECT_EQ(std::get<S3Error>(done).code, "EntityTooSmall");
   EXPECT_FALSE(fs::exists(root_ / "b/k"));
+}
+
+TEST_F(UploadsTest, TheEndOfOneDoesNotDisturbTheBeginningOfAnother) {
+  std::atomic<int> failed = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int thread = 0; thread < 4; ++thread) {
+      threads.emplace_back([this, &failed] {
+        for (int i = 0; i < 300; ++i) {
+          const auto id = uploads_.create("b", "k", "");
+          failed += !id || !uploads_.abort({*id, "b", "k"}) ? 1 : 0;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(failed, 0);
 }
 
 TEST_F(UploadsTest, ListsAndAborts) {

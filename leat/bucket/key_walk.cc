@@ -7,9 +7,16 @@
 
 #include "leat/bucket/key_walk.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <string_view>
 #include <utility>
+#include <vector>
+
+#include "leat/base/errors.h"
+#include "leat/base/system_error.h"
 
 namespace leat {
 namespace {
@@ -23,6 +30,36 @@ class Walk {
 
   /// All keys that begin with `base`, which is empty or ends with a slash.
   Result<Next> visit(const std::string& path, const std::string& base) {
+    struct stat status;
+    if (::stat(path.c_str(), &status) != 0) {
+      return skipped(system_error(errno, "looking at a folder"));
+    }
+    for (const Level& level : above_) {
+      if (level.device == status.st_dev && level.inode == status.st_ino) {
+        return invalid(
+            "{} is a symbolic link that leads back to {}, so its keys have no "
+            "end; remove it",
+            base.substr(0, base.size() - 1),
+            level.base.empty() ? "the bucket" : level.base);
+      }
+    }
+    above_.push_back({status.st_dev, status.st_ino, base});
+    auto next = visit_entries(path, base);
+    above_.pop_back();
+    return next;
+  }
+
+  KeyPage take() && { return std::move(page_); }
+
+ private:
+  /// A folder that the walk is in.
+  struct Level {
+    dev_t device;
+    ino_t inode;
+    std::string base;
+  };
+
+  Result<Next> visit_entries(const std::string& path, const std::string& base) {
     const auto entries = folders_.find(path);
     if (!entries) return skipped(entries.error());
     const FolderEntries& names = **entries;
@@ -37,9 +74,6 @@ class Walk {
     return Next::kGoOn;
   }
 
-  KeyPage take() && { return std::move(page_); }
-
- private:
   /// An entry that vanished, or was a file after all, holds no keys.
   static Result<Next> skipped(const Error& error) {
     if (error.code() == ErrorCode::kNotFound) return Next::kGoOn;
@@ -119,6 +153,7 @@ class Walk {
   const KeyQuery& query_;
   FolderCache& folders_;
   KeyPage page_;
+  std::vector<Level> above_;
 };
 
 }  // namespace

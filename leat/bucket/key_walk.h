@@ -31,8 +31,10 @@ struct KeyPage {
 /// Walks the folder at `bucket_path`. Reads no more folders than it must: those
 /// that can hold keys of the page.
 ///
-/// Errors: kUnavailable, kPermissionDenied, kResourceExhausted of the file
-///           system. An entry that vanishes during the walk is not listed.
+/// Errors:
+///   kInvalidArgument  a symbolic link leads back to a folder above it
+///   kUnavailable, kPermissionDenied, kResourceExhausted  of the file system
+/// An entry that vanishes during the walk is not listed.
 Result<KeyPage> walk_keys(const std::string& bucket_path, const KeyQuery& query,
                           FolderCache& folders);
 

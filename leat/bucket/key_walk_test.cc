@@ -115,6 +115,30 @@ TEST_F(KeyWalkTest, LeavesOutWhatIsNoFile) {
   EXPECT_EQ(page({}), "a link");
 }
 
+TEST_F(KeyWalkTest, RefusesALinkThatLeadsBack) {
+  put({"a/1", "b"});
+  fs::create_symlink(root_, root_ / "a/self");
+
+  const auto all = walk_keys(root_.string(), {}, folders_);
+  ASSERT_FALSE(all);
+  EXPECT_EQ(all.error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(all.error().message().find("a/self"), std::string::npos)
+      << all.error().message();
+
+  // A page that does not come to it is as it was.
+  EXPECT_EQ(page({.most = 0}), "");
+  EXPECT_EQ(page({.prefix = "b"}), "b");
+  EXPECT_EQ(page({.delimiter = "/"}), "a/| b");
+}
+
+TEST_F(KeyWalkTest, FollowsTwoLinksToOneFolder) {
+  put({"real/1"});
+  fs::create_directory_symlink(root_ / "real", root_ / "one");
+  fs::create_directory_symlink(root_ / "real", root_ / "two");
+
+  EXPECT_EQ(page({}), "one/1 real/1 two/1");
+}
+
 /// S3's rule: keys after `after` with the prefix, folded, `most` of them.
 std::string expected_page(const std::set<std::string>& keys,
                           const KeyQuery& query) {

@@ -145,8 +145,9 @@ Reply list_objects_reply(BucketParts& parts, const S3Target& target,
                        .delimiter = std::string(target.value("delimiter")),
                        .after = std::get<std::string>(std::move(after)),
                        .most = std::get<std::size_t>(most)};
-  const std::string path = *parts.folder.bucket_path(target.bucket);
-  const auto page = walk_keys(path, query, parts.folders);
+  const auto path = parts.folder.bucket_path(target.bucket);
+  if (!path) return refused(write_failure(path.error()), target);
+  const auto page = walk_keys(*path, query, parts.folders);
   if (!page) return refused(write_failure(page.error()), target);
   const auto [contents, count] = show_page(parts, *page, target);
 

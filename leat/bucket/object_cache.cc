@@ -41,12 +41,16 @@ Result<std::shared_ptr<const CachedObject>> ObjectCache::find(
     const std::string& path) {
   Identity identity;
   const bool exists = identify(path, identity);
-  if (exists) {
+  Entries dropped;  // Closed outside the lock.
+  {
     MutexLock lock(mutex_);
     const auto found = of_path_.find(path);
-    if (found != of_path_.end() && found->second->identity == identity) {
-      by_age_.splice(by_age_.begin(), by_age_, found->second);
-      return found->second->object;
+    if (found != of_path_.end()) {
+      if (exists && found->second->identity == identity) {
+        by_age_.splice(by_age_.begin(), by_age_, found->second);
+        return found->second->object;
+      }
+      take(found->second, dropped);
     }
   }
   auto opened = std::make_shared<CachedObject>();
@@ -56,25 +60,34 @@ Result<std::shared_ptr<const CachedObject>> ObjectCache::find(
   if (exists && identity.size_bytes == opened->object.state.size_bytes &&
       identity.modified_ns == opened->object.state.modified_ns) {
     keep({path, identity, opened});
+    // Nor is one that went before it was kept: nobody would forget it.
+    Identity now;
+    if (!identify(path, now) || now != identity) forget(path);
   }
   return std::shared_ptr<const CachedObject>(std::move(opened));
+}
+
+void ObjectCache::forget(const std::string& path) {
+  Entries dropped;  // Closed outside the lock.
+  MutexLock lock(mutex_);
+  const auto found = of_path_.find(path);
+  if (found != of_path_.end()) take(found->second, dropped);
 }
 
 void ObjectCache::keep(Entry entry) {
   Entries dropped;  // Closed outside the lock.
   MutexLock lock(mutex_);
   if (const auto old = of_path_.find(entry.path); old != of_path_.end()) {
-    const auto place = old->second;
-    of_path_.erase(old);
-    dropped.splice(dropped.begin(), by_age_, place);
+    take(old->second, dropped);
   }
   by_age_.push_front(std::move(entry));
   of_path_.emplace(by_age_.front().path, by_age_.begin());
-  while (by_age_.size() > most_open_) {
-    const auto last = std::prev(by_age_.end());
-    of_path_.erase(last->path);
-    dropped.splice(dropped.begin(), by_age_, last);
-  }
+  while (by_age_.size() > most_open_) take(std::prev(by_age_.end()), dropped);
+}
+
+void ObjectCache::take(Entries::iterator place, Entries& dropped) {
+  of_path_.erase(place->path);
+  dropped.splice(dropped.begin(), by_age_, place);
 }
 
 }  // namespace leat

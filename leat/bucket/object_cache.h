@@ -24,7 +24,8 @@ struct CachedObject {
 };
 
 /// Keeps the objects opened last. Every answer is checked against the file's
-/// identity, size and times, so a changed file is seen at once.
+/// identity, size and times, so a changed file is seen at once. A file that
+/// others removed stays open until it is asked for again.
 ///
 /// Threads: any.
 class ObjectCache {
@@ -33,6 +34,8 @@ class ObjectCache {
 
   /// Errors: as open_object().
   Result<std::shared_ptr<const CachedObject>> find(const std::string& path);
+  /// Closes what was at `path`, so that a file that has gone keeps no space.
+  void forget(const std::string& path);
 
  private:
   struct Identity {
@@ -52,6 +55,7 @@ class ObjectCache {
 
   static bool identify(const std::string& path, Identity& identity);
   void keep(Entry entry);
+  void take(Entries::iterator place, Entries& dropped) LEAT_REQUIRES(mutex_);
 
   const std::size_t most_open_;
 

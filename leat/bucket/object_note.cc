@@ -4,9 +4,12 @@
 #include <sys/xattr.h>
 
 #include <array>
+#include <cerrno>
 #include <string_view>
+#include <system_error>
 
 #include "leat/base/buffer.h"
+#include "leat/base/errors.h"
 #include "leat/base/hash.h"
 
 namespace leat {
@@ -14,11 +17,10 @@ namespace {
 
 constexpr char kEtagName[] = "user.leat.etag";
 constexpr char kHeadersName[] = "user.leat.headers";
-constexpr std::size_t kMostNoteBytes = 4096;
 
 std::string read_note(int descriptor, const std::string& path,
                       const char* name) {
-  std::array<char, kMostNoteBytes> note;
+  std::array<char, kMostHeaderBytes> note;
   const ssize_t size =
       descriptor >= 0
           ? ::fgetxattr(descriptor, name, note.data(), note.size())
@@ -36,14 +38,14 @@ bool can_be_etag(std::string_view text) {
          text.find_first_not_of("0123456789abcdef-") == std::string_view::npos;
 }
 
-/// Lines of printable characters, so that no file can forge a reply.
+/// Lines of printable characters and tabs, so that no file can forge a reply.
 bool can_be_headers(std::string_view text) {
   if (!text.ends_with("\r\n")) return false;
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find("\r\n"));
     if (line.find(": ") == std::string_view::npos) return false;
     for (const char c : line) {
-      if (static_cast<unsigned char>(c) < 0x20) return false;
+      if (static_cast<unsigned char>(c) < 0x20 && c != '\t') return false;
     }
     text.remove_prefix(line.size() + 2);
   }
@@ -59,13 +61,22 @@ std::string etag_of(const ObjectState& state) {
 
 }  // namespace
 
-void write_object_note(int descriptor, const ObjectState& state) {
+Result<void> write_object_note(int descriptor, const ObjectState& state) {
   const std::string note = validity_of(state) + state.etag;
   (void)::fsetxattr(descriptor, kEtagName, note.data(), note.size(), 0);
-  if (can_be_headers(state.headers) && state.headers.size() <= kMostNoteBytes) {
-    (void)::fsetxattr(descriptor, kHeadersName, state.headers.data(),
-                      state.headers.size(), 0);
+  if (!can_be_headers(state.headers)) return {};
+  if (::fsetxattr(descriptor, kHeadersName, state.headers.data(),
+                  state.headers.size(), 0) == 0) {
+    return {};
   }
+  // Some file systems hold a few kilobytes of attributes, and some none.
+  if (errno != ENOSPC && errno != EDQUOT && errno != E2BIG && errno != ERANGE) {
+    return {};
+  }
+  return exhausted(
+      "the file system has no room for the object's {} bytes of headers: {}; "
+      "send fewer",
+      state.headers.size(), std::generic_category().message(errno));
 }
 
 void read_object_note(int descriptor, const std::string& path,

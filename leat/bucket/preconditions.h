@@ -28,7 +28,7 @@ enum class Verdict : std::uint8_t {
 /// For a GET or HEAD of an object, in the order of precedence of RFC 9110.
 Verdict check_read(const Preconditions& conditions, const ObjectState& state);
 
-/// For a PUT; `state` is null if there is no object yet.
+/// For a PUT or DELETE; `state` is null if there is no object.
 Verdict check_write(const Preconditions& conditions, const ObjectState* state);
 
 }  // namespace leat

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <vector>
 
 #include "leat/base/buffer.h"
 #include "leat/base/hash.h"
@@ -14,6 +16,8 @@
 
 namespace leat {
 namespace {
+
+constexpr std::uint64_t kSummedBytes = 1 << 20;
 
 std::uint64_t identity_of(const std::string& path, const FileRange& range) {
   const std::uint64_t hash = xxh3_64(as_bytes(path));
@@ -32,6 +36,25 @@ Reply unsatisfiable(std::uint64_t object_bytes, const RequestHead& head) {
   return reply;
 }
 
+/// The CRC64NVME of `range`, read piece by piece; of less if the file has
+/// become shorter. Blocks.
+std::uint64_t crc_of(const FileRange& range) {
+  std::vector<char> piece(std::min(kSummedBytes, range.size_bytes));
+  std::uint64_t crc = 0;
+  std::uint64_t done = 0;
+  while (done < range.size_bytes) {
+    const ssize_t got =
+        ::pread(range.file->descriptor(), piece.data(),
+                std::min<std::uint64_t>(piece.size(), range.size_bytes - done),
+                static_cast<off_t>(range.offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    crc = crc64_nvme(as_bytes({piece.data(), std::size_t(got)}), crc);
+    done += std::uint64_t(got);
+  }
+  return crc;
+}
+
 /// As S3 gives the checksum of an object: if it is asked for one, and not for a
 /// part of the object.
 std::string checksum_header(const CachedObject& cached, const FileRange& range,
@@ -41,7 +64,7 @@ std::string checksum_header(const CachedObject& cached, const FileRange& range,
     return {};
   }
   std::call_once(cached.is_summed, [&] {
-    std::uint64_t sum = crc64_nvme(as_bytes(read_whole(range)));
+    std::uint64_t sum = crc_of(range);
     std::string bytes(sizeof sum, '\0');
     for (auto at = bytes.rbegin(); at != bytes.rend(); ++at, sum >>= 8) {
       *at = static_cast<char>(sum & 0xff);
@@ -54,21 +77,6 @@ std::string checksum_header(const CachedObject& cached, const FileRange& range,
 }
 
 }  // namespace
-
-std::string read_whole(const FileRange& range) {
-  std::string bytes(range.size_bytes, '\0');
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t got =
-        ::pread(range.file->descriptor(), bytes.data() + done,
-                bytes.size() - done, static_cast<off_t>(range.offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    done += static_cast<std::size_t>(got);
-  }
-  bytes.resize(done);
-  return bytes;
-}
 
 ObjectReply object_reply(BucketParts& parts, const S3Target& target,
                          const RequestHead& head) {

@@ -18,7 +18,4 @@ struct ObjectReply {
 ObjectReply object_reply(BucketParts& parts, const S3Target& target,
                          const RequestHead& head);
 
-/// The bytes of `range`; fewer if the file has become shorter. Blocks.
-std::string read_whole(const FileRange& range);
-
 }  // namespace leat

@@ -49,7 +49,7 @@ std::string Repeat::file_of(std::string path) const {
   const auto number = number_from<std::uint64_t>(
       std::string_view(path).substr(stem_.size() + 1, kDigits));
   if (!number || *number >= count_) return path;
-  return stem_ + ending_;
+  return source();
 }
 
 }  // namespace leat

@@ -33,6 +33,8 @@ class Repeat {
   /// The file that stands for the object at `path`; `path` itself if it is none
   /// of these.
   std::string file_of(std::string path) const;
+  /// The file that stands for all of them.
+  std::string source() const { return stem_ + ending_; }
 
  private:
   std::string stem_;    ///< "/root/data/train/x"

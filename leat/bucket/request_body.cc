@@ -82,7 +82,7 @@ RequestBody::~RequestBody() = default;
 void RequestBody::put(std::span<const std::byte> bytes) {
   if (failure_) return;
   if (!chunked_) return put_plain(bytes);
-  if (!chunked_->put(bytes)) failure_ = s3_error(S3Code::kIncompleteBody);
+  if (!chunked_->put(bytes)) fail(s3_error(S3Code::kIncompleteBody));
 }
 
 void RequestBody::put_plain(std::span<const std::byte> bytes) {
@@ -92,15 +92,19 @@ void RequestBody::put_plain(std::span<const std::byte> bytes) {
   if (sha256_) sha256_->update(bytes);
   if (!draft_) {
     if (text_.size() + bytes.size() > kMostTextBytes) {
-      failure_ = s3_error(S3Code::kEntityTooLarge);
-      return;
+      return fail(s3_error(S3Code::kEntityTooLarge));
     }
     text_ += as_text(bytes);
     return;
   }
   if (auto written = draft_->write(bytes); !written) {
-    failure_ = s3_error(S3Code::kInternalError, written.error().message());
+    fail(s3_error(S3Code::kInternalError, written.error().message()));
   }
+}
+
+void RequestBody::fail(S3Error error) {
+  failure_ = std::move(error);
+  draft_.reset();
 }
 
 std::optional<S3Error> RequestBody::finish() {

@@ -41,6 +41,8 @@ class RequestBody {
   class Digest;
 
   void put_plain(std::span<const std::byte> bytes);
+  /// The body is of no use from here on, so its draft gives its space back.
+  void fail(S3Error error);
 
   std::optional<DraftObject> draft_;
   std::string text_;

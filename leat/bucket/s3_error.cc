@@ -53,6 +53,9 @@ constexpr std::array kRows{
     Row{S3Code::kMalformedXml, "MalformedXML", 400,
         "The XML you provided was not well-formed or did not validate against "
         "our published schema"},
+    Row{S3Code::kMetadataTooLarge, "MetadataTooLarge", 400,
+        "Your metadata headers exceed the maximum allowed metadata size; this "
+        "server keeps 4096 bytes of headers with an object"},
     Row{S3Code::kMethodNotAllowed, "MethodNotAllowed", 405,
         "The specified method is not allowed against this resource."},
     Row{S3Code::kNoSuchBucket, "NoSuchBucket", 404,

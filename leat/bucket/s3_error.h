@@ -26,6 +26,7 @@ enum class S3Code : std::uint8_t {
   kInvalidToken,
   kInvalidUri,
   kMalformedXml,
+  kMetadataTooLarge,
   kMethodNotAllowed,
   kNoSuchBucket,
   kNoSuchKey,

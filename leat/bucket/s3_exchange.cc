@@ -180,9 +180,8 @@ void S3Exchange::on_sent(const SentReply& sent) {
 Reply S3Exchange::Shape::apply(Reply reply) const {
   reply.delay = delay;
   reply.ending = ending;
-  if (flips_a_bit && reply.file) {
-    reply.body = read_whole(*std::exchange(reply.file, std::nullopt));
-    if (!reply.body.empty()) reply.body[reply.body.size() / 2] ^= 1;
+  if (flips_a_bit && reply.file && reply.file->size_bytes > 0) {
+    reply.flipped_byte = reply.file->size_bytes / 2;
   }
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   reply.headers +=
@@ -226,7 +225,7 @@ Reply S3Exchange::answer_now() {
     case Operation::kDeleteBucket:
       return delete_bucket_reply(parts, target_);
     case Operation::kDeleteObject:
-      return delete_object_reply(parts, target_);
+      return delete_object_reply(parts, write_request());
     case Operation::kCreateUpload:
       return create_upload_reply(parts, write_request());
     default:
@@ -254,11 +253,9 @@ S3Exchange::Answer S3Exchange::slow_answer() {
         return abort_upload_reply(parts, target);
       };
     case Operation::kCopyObject:
-      return [request = write_request(),
-              source = std::string(head_.header("x-amz-copy-source"))](
-                 BucketParts& parts) {
-        return copy_object_reply(parts, request, source);
-      };
+      return
+          [request = CopyRequest::of(head_, write_request())](
+              BucketParts& parts) { return copy_object_reply(parts, request); };
     case Operation::kDeleteObjects:
     case Operation::kCompleteUpload: {
       if (auto error = body_->finish()) {

@@ -63,6 +63,9 @@ Reply create_upload_reply(BucketParts& parts, const WriteRequest& request) {
   if (const auto error = check_bucket(parts, target.bucket)) {
     return refused(*error, target);
   }
+  if (const auto error = check_headers(request.headers)) {
+    return refused(*error, target);
+  }
   const auto path = parts.folder.object_path(target.bucket, target.key);
   if (!path) return refused(write_failure(path.error()), target);
   const auto id =
@@ -99,14 +102,24 @@ Reply complete_upload_reply(BucketParts& parts, const WriteRequest& request,
   if (const auto* error = std::get_if<S3Error>(&wanted)) {
     return refused(*error, target);
   }
+  // Asked here too, so that nothing is joined in vain.
   if (const auto error = check_conditions(parts, request)) {
     return refused(*error, target);
   }
-  const auto done = parts.uploads.complete(
-      name_of(target), std::get<std::vector<UploadPart>>(wanted));
+  auto joined = parts.uploads.join(name_of(target),
+                                   std::get<std::vector<UploadPart>>(wanted));
+  if (const auto* error = std::get_if<S3Error>(&joined)) {
+    return refused(*error, target);
+  }
+  auto& whole = std::get<JoinedParts>(joined);
+  const auto done =
+      publish_object(parts, request, std::move(whole.draft),
+                     std::move(whole.etag), std::move(whole.headers));
   if (const auto* error = std::get_if<S3Error>(&done)) {
     return refused(*error, target);
   }
+  // The object is there: leftovers do no harm.
+  (void)parts.uploads.abort(name_of(target));
   return xml_reply(fmt::format(
       "<CompleteMultipartUploadResult {}><Location>/{}/{}</Location>"
       "<Bucket>{}</Bucket><Key>{}</Key><ETag>&quot;{}&quot;</ETag>"

@@ -3,12 +3,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <openssl/rand.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <memory>
 #include <optional>
@@ -16,18 +14,17 @@
 #include <utility>
 
 #include "leat/base/buffer.h"
-#include "leat/base/check.h"
 #include "leat/base/errors.h"
 #include "leat/base/system_error.h"
 #include "leat/base/text.h"
 #include "leat/bucket/open_folder.h"
+#include "leat/bucket/random_id.h"
 #include "leat/bucket/request_body.h"
 #include "leat/store/s3/aws/sigv4.h"
 
 namespace leat {
 namespace {
 
-constexpr std::size_t kIdDigits = 32;
 constexpr std::size_t kMd5Digits = 32;
 constexpr std::size_t kNumberDigits = 5;
 constexpr std::size_t kMostTargetBytes = 16 << 10;
@@ -37,13 +34,6 @@ Error no_such_upload() { return not_found("there is no such upload"); }
 /// Hexadecimal, so that it cannot lead out of our folder.
 bool can_be_id(std::string_view id) {
   return id.size() == kIdDigits && from_hex(id).has_value();
-}
-
-std::string new_id() {
-  std::array<char, kIdDigits / 2> bytes;
-  LEAT_CHECK(RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()),
-                        int(bytes.size())) == 1);
-  return to_hex({bytes.data(), bytes.size()});
 }
 
 std::string part_name(int number, std::string_view md5_hex) {
@@ -101,7 +91,7 @@ Result<std::string> Uploads::create(std::string_view bucket,
       fmt::format("{}\n{}\n{}", uri_encode(bucket, Slash::kKeep),
                   uri_encode(key, Slash::kKeep), headers);
   LEAT_TRY_VOID(target.write(as_bytes(text)));
-  std::string id = new_id();
+  std::string id = random_id();
   const std::string path = root() + '/' + id;
   if (::mkdir(root().c_str(), 0777) != 0 && errno != EEXIST) {
     return system_error(errno, "creating an upload");
@@ -176,7 +166,7 @@ Result<void> Uploads::abort(const UploadName& name) {
     ::unlink((place.path + '/' + file).c_str());
   }
   ::rmdir(place.path.c_str());
-  ::rmdir(root().c_str());  // Only if it was the last.
+  // The root stays: another upload may be about to begin in it.
   return {};
 }
 
@@ -201,8 +191,8 @@ Result<std::vector<UploadName>> Uploads::of_bucket(
   return uploads;
 }
 
-std::variant<ObjectState, S3Error> Uploads::complete(
-    const UploadName& name, const std::vector<UploadPart>& wanted) {
+std::variant<JoinedParts, S3Error> Uploads::join(
+    const UploadName& name, const std::vector<UploadPart>& wanted) const {
   const auto failed = [](const Error& error) {
     return error.code() == ErrorCode::kNotFound
                ? s3_error(S3Code::kNoSuchUpload)
@@ -212,8 +202,6 @@ std::variant<ObjectState, S3Error> Uploads::complete(
   if (!place) return failed(place.error());
   const auto have = parts(name);
   if (!have) return failed(have.error());
-  const auto path = folder_.object_path(name.bucket, name.key);
-  if (!path) return failed(path.error());
   auto draft = folder_.begin_object();
   if (!draft) return failed(draft.error());
 
@@ -227,18 +215,18 @@ std::variant<ObjectState, S3Error> Uploads::complete(
     if (found->size_bytes < kLeastPartBytes && &part != &wanted.back()) {
       return s3_error(S3Code::kEntityTooSmall);
     }
-    auto copied = draft->append_file(place->path + '/' +
-                                     part_name(part.number, part.etag));
+    const std::string file =
+        place->path + '/' + part_name(part.number, part.etag);
+    const OpenFile from(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!from.is_open()) return failed(system_error(errno, "opening a part"));
+    const auto copied = draft->append_file(from);
     if (!copied) return failed(copied.error());
     digests += *from_hex(part.etag);
   }
-  auto state =
-      folder_.publish(*std::move(draft), *path,
-                      fmt::format("{}-{}", to_hex(md5(digests)), wanted.size()),
-                      place->headers);
-  if (!state) return failed(state.error());
-  (void)abort(name);  // The object is there: leftovers do no harm.
-  return *std::move(state);
+  return JoinedParts{
+      .draft = *std::move(draft),
+      .etag = fmt::format("{}-{}", to_hex(md5(digests)), wanted.size()),
+      .headers = place->headers};
 }
 
 }  // namespace leat

@@ -29,6 +29,13 @@ struct UploadName {
   std::string key;
 };
 
+/// All that publishing the object of an upload takes.
+struct JoinedParts {
+  DraftObject draft;
+  std::string etag;
+  std::string headers;
+};
+
 /// Errors, for all that return a Result: kNotFound for an id that is unknown or
 /// belongs to another object; else as Folder.
 ///
@@ -53,10 +60,11 @@ class Uploads {
   /// Those of a bucket.
   Result<std::vector<UploadName>> of_bucket(std::string_view bucket) const;
 
-  /// Joins the parts that `wanted` names (number and ETag) into the object.
+  /// Joins the parts that `wanted` names (number and ETag). The upload stays;
+  /// abort it once the object is there.
   /// REQUIRES: `wanted` is in ascending order of numbers, and not empty.
-  std::variant<ObjectState, S3Error> complete(
-      const UploadName& name, const std::vector<UploadPart>& wanted);
+  std::variant<JoinedParts, S3Error> join(
+      const UploadName& name, const std::vector<UploadPart>& wanted) const;
 
  private:
   /// The folder of an upload whose target is as `name` says, and its headers.

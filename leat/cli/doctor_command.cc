@@ -6,6 +6,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,8 @@
 #include "leat/cli/commands.h"
 #include "leat/cli/loader_flags.h"
 #include "leat/cli/progress_line.h"
+#include "leat/dataset/catalogue.h"
+#include "leat/engine/sources.h"
 #include "leat/engine/stores.h"
 #include "leat/index/open_catalogue.h"
 #include "leat/runtime/launcher.h"
@@ -85,48 +89,87 @@ std::string remedy_for(ErrorCode code) {
   }
 }
 
-Finding check_reach(const std::string& url, const StoreOptions& options,
-                    CommandContext& context) {
-  Finding finding{.check = "reach"};
-  const auto fail = [&](const Error& error) {
-    finding.is_good = false;
-    finding.found = error.message();
-    finding.remedy = remedy_for(error.code());
-    return finding;
-  };
-  Result<OpenedStore> opened = open_store(url, options, context.env, nullptr);
-  if (!opened) return fail(opened.error());
+/// Whether the named objects, without which nothing else matters, are there: of
+/// many, the first is asked for.
+Result<std::string> reach_named(const OpenedStore& opened,
+                                const std::vector<std::string>& names,
+                                const std::stop_token& stop) {
+  const std::string key = key_in_store(opened.prefix, names.front());
   const TimePoint begin = SteadyClock().now();
-  if (!opened->store->traits().can_list) {
-    const Result<ObjectInfo> published =
-        opened->store->stat(published_key(opened->prefix), context.stop);
-    const bool is_there = published.has_value();
-    if (!is_there && published.error().code() != ErrorCode::kNotFound) {
-      return fail(published.error());
-    }
-    finding.found = fmt::format(
-        "{} answers in {}; plain HTTP, which cannot be listed: {}", url,
-        format_duration(SteadyClock().now() - begin),
-        is_there ? "a catalogue is published" : "no catalogue is published");
-    if (!is_there) {
-      finding.remedy =
-          "name the objects, such as shard-{0000..0128}.tar, or publish a "
-          "catalogue (leat index --publish)";
-    }
-    return finding;
+  LEAT_TRY(const ObjectInfo first, opened.store->stat(key, stop));
+  return fmt::format(
+      "{} answers in {}: {}{}", opened.store->url_of(key),
+      format_duration(SteadyClock().now() - begin),
+      format_bytes(first.size_bytes),
+      names.size() == 1
+          ? ""
+          : fmt::format("; the first of {} objects", names.size()));
+}
+
+/// Of a folder that cannot be listed.
+Result<void> reach_catalogue(const std::string& url, const OpenedStore& opened,
+                             const std::stop_token& stop, Finding& finding) {
+  const TimePoint begin = SteadyClock().now();
+  Result<ObjectInfo> published =
+      opened.store->stat(published_key(opened.prefix), stop);
+  const bool is_there = published.has_value();
+  if (!is_there && published.error().code() != ErrorCode::kNotFound) {
+    return std::move(published).error();
   }
+  finding.found = fmt::format(
+      "{} answers in {}; plain HTTP, which cannot be listed: {}", url,
+      format_duration(SteadyClock().now() - begin),
+      is_there ? "a catalogue is published" : "no catalogue is published");
+  if (!is_there) {
+    finding.remedy =
+        "name the objects, such as shard-{0000..0128}.tar, or publish a "
+        "catalogue (leat index --publish)";
+  }
+  return {};
+}
+
+Result<void> reach_listing(const std::string& url, const OpenedStore& opened,
+                           const std::stop_token& stop, Finding& finding) {
   ListRequest request;
-  request.prefix = opened->prefix.empty() ? "" : opened->prefix + "/";
-  const Result<ListPage> page = opened->store->list(request, context.stop);
-  if (!page) return fail(page.error());
+  request.prefix = opened.prefix.empty() ? "" : opened.prefix + "/";
+  const TimePoint begin = SteadyClock().now();
+  LEAT_TRY(const ListPage page, opened.store->list(request, stop));
   finding.found = fmt::format("{} answers a listing in {}", url,
                               format_duration(SteadyClock().now() - begin));
-  if (page->objects.empty() && page->common_prefixes.empty()) {
+  if (page.objects.empty() && page.common_prefixes.empty()) {
     finding.is_good = false;
     finding.found += ", but nothing is there";
     finding.remedy = "check the prefix";
   }
-  return finding;
+  return {};
+}
+
+Result<void> try_reach(const SourcePlace& place, const StoreOptions& options,
+                       CommandContext& context, Finding& finding) {
+  LEAT_TRY(const OpenedStore opened,
+           open_store(place.url, options, context.env, nullptr));
+  const std::vector<std::string> names = place.selection.names();
+  if (!names.empty()) {
+    LEAT_TRY(finding.found, reach_named(opened, names, context.stop));
+    return {};
+  }
+  return opened.store->traits().can_list
+             ? reach_listing(place.url, opened, context.stop, finding)
+             : reach_catalogue(place.url, opened, context.stop, finding);
+}
+
+Finding out_of_reach(const Error& error) {
+  return {.check = "reach",
+          .is_good = false,
+          .found = error.message(),
+          .remedy = remedy_for(error.code())};
+}
+
+Finding check_reach(const SourcePlace& place, const StoreOptions& options,
+                    CommandContext& context) {
+  Finding finding{.check = "reach"};
+  const Result<void> done = try_reach(place, options, context, finding);
+  return done ? finding : out_of_reach(done.error());
 }
 
 Result<std::vector<Finding>> check_access(const std::string& url,
@@ -143,6 +186,20 @@ Result<std::vector<Finding>> check_access(const std::string& url,
                         .found = std::move(one.found),
                         .details = std::move(one.details),
                         .remedy = std::move(one.remedy)});
+  }
+  return findings;
+}
+
+/// The URL as a job names it: braces may make several places of it.
+Result<std::vector<Finding>> check_url(const std::string& url,
+                                       const StoreOptions& options,
+                                       CommandContext& context) {
+  const auto places = places_of(std::span(&url, 1), Selection());
+  if (!places) return std::vector<Finding>{out_of_reach(places.error())};
+  LEAT_TRY(std::vector<Finding> findings,
+           check_access(places->front().url, options, context));
+  for (const SourcePlace& place : *places) {
+    findings.push_back(check_reach(place, options, context));
   }
   return findings;
 }
@@ -167,10 +224,9 @@ Result<void> run_doctor(const std::string& url, const StoreFlags& store,
     // A store that is far or down takes seconds to say so.
     ProgressLine line(context);
     line.show("asking " + url);
-    LEAT_TRY(auto access, check_access(url, store.store_options(), context));
-    findings.insert(findings.end(), std::move_iterator(access.begin()),
-                    std::move_iterator(access.end()));
-    findings.push_back(check_reach(url, store.store_options(), context));
+    LEAT_TRY(auto found, check_url(url, store.store_options(), context));
+    findings.insert(findings.end(), std::move_iterator(found.begin()),
+                    std::move_iterator(found.end()));
   }
   bool is_good = true;
   nlohmann::ordered_json report = nlohmann::json::array();

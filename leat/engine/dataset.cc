@@ -243,7 +243,7 @@ Result<Dataset> with_classes(const Dataset& from,
 
 namespace {
 
-/// A catalogue keeps ETags of one kind.
+/// A catalogue keeps ETags of one kind, or none.
 void say_lost_etags(std::span<const Dataset> datasets,
                     const Catalogue& joined) {
   const auto keeps = [](const Dataset& dataset) {
@@ -254,6 +254,16 @@ void say_lost_etags(std::span<const Dataset> datasets,
   const auto other = std::ranges::find_if(datasets, [&](const Dataset& one) {
     return one.catalogue->etag_kind() != keeper->catalogue->etag_kind();
   });
+  if (!keeps(*other)) {
+    log_warning(fmt::format(
+        "{} and {} are joined, and the catalogue of {} has no versions "
+        "(ETags), so none is checked: an object that is replaced while it is "
+        "read is not noticed. Have its store listed: open it with "
+        "refresh=\"always\" and without inventory=, or, in a bucket, publish "
+        "its catalogue anew with `leat index {} --publish`",
+        keeper->url, other->url, other->url, other->url));
+    return;
+  }
   log_warning(fmt::format(
       "{} and {} are joined, whose versions (ETags) are of different kinds, so "
       "none is checked: an object that is replaced while it is read is not "

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "leat/pipeline/within_memory.h"
+
 namespace leat {
 
 BatchWork::BatchWork(const RunContext& context, std::uint64_t epoch_number,
@@ -110,7 +112,9 @@ void BatchWork::put_together() {
     substituted += sample->excluded == Excluded::kBad ? 1 : 0;
     skipped += sample->excluded == Excluded::kSkipped ? 1 : 0;
   }
-  if (Result<void> joined = slots_.join_values(); !joined) {
+  const Result<void> joined =
+      within_memory([this] { return slots_.join_values(); });
+  if (!joined) {
     error = joined.error();
     return;
   }

@@ -47,7 +47,8 @@ class BatchWork : public std::enable_shared_from_this<BatchWork> {
                     const std::stop_token& stop);
 
   /// Runs the row's ops and keeps nothing, before there are slots; on an
-  /// executor thread. Errors: those of fill() that are about the sample.
+  /// executor thread. Errors: those of fill() that are about the sample;
+  /// kResourceExhausted if it is large and there is no memory for it now.
   Result<void> try_row(SampleWork& sample, std::size_t thread,
                        const std::stop_token& stop);
 

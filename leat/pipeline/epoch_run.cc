@@ -17,6 +17,7 @@
 
 #include "leat/base/errors.h"
 #include "leat/pipeline/substitution.h"
+#include "leat/pipeline/within_memory.h"
 #include "leat/runtime/start_thread.h"
 #include "leat/runtime/thread_name.h"
 
@@ -54,6 +55,14 @@ bool has_work_for_threads(const RunContext& context) {
   return context.has_hashes || context.has_checksums ||
          context.pieces != nullptr ||
          std::ranges::any_of(context.fields, &DeliveredField::has_ops);
+}
+
+/// Calls; the sample fails with its error, or of memory that the system
+/// refuses.
+template <class Call>
+void or_fail(SampleWork& sample, const Call& call) {
+  Result<void> done = within_memory(call);
+  if (!done) sample.fail(std::move(done).error());
 }
 
 /// By field, where only the data determines the shape.
@@ -128,7 +137,8 @@ void EpochRun::plan(const std::stop_token& stop) {
     const BatchRef batch = begin_batch(step);
     if (batch == nullptr) continue;
     std::size_t planned = 0;
-    Result<void> result = plan_batch(*batch, planned, stop);
+    Result<void> result =
+        within_memory([&] { return plan_batch(*batch, planned, stop); });
     reads_.let_go_of_batch();
     if (!result) {
       batch->plan_error = std::move(result).error();
@@ -234,7 +244,8 @@ Result<void> EpochRun::learn_shapes(BatchWork& batch, std::size_t& learned_rows,
 }
 
 // Returns the reason if nothing could be learnt from it. A sample that its ops
-// exclude tells no shape: no row will have it.
+// exclude tells no shape: no row will have it. A large one for which there is
+// no memory is taken untried.
 std::optional<Error> EpochRun::learn_from(SampleWork& sample) {
   Result<ToldShapes> told = shapes_told_by(context_, sample);
   if (!told) return std::move(told).error();
@@ -242,7 +253,9 @@ std::optional<Error> EpochRun::learn_from(SampleWork& sample) {
     Result<void> tried;
     queue_.hold(sample);
     context_.executor.submit(sample.order, [&](Executor::Turn& turn) {
-      tried = sample.batch->try_row(sample, turn.thread, stop_.get_token());
+      tried = within_memory([&] {
+        return sample.batch->try_row(sample, turn.thread, stop_.get_token());
+      });
       turn.ended = SteadyClock().now();
       (void)queue_.arrived(sample);  // The last use: the planner goes on.
     });
@@ -278,9 +291,8 @@ void EpochRun::begin_fetch(SampleWork& sample) {
       return sent_all(sample);
     }
   }
-  if (Result<void> sent = fetch(sample); !sent) {
-    sample.fail(std::move(sent).error());
-  }
+  // Reads that were sent before an error go on, and are waited for.
+  or_fail(sample, [&] { return fetch(sample); });
   sent_all(sample);
 }
 
@@ -333,10 +345,7 @@ void EpochRun::run_ops(const BatchRef& batch, SampleWork& sample) {
   if (!needs_thread_) {
     // Copying a few numbers costs less than waking a thread for it.
     sample.times.decoded = SteadyClock().now();
-    if (Result<void> filled = batch->fill(sample, 0, stop_.get_token());
-        !filled) {
-      sample.fail(std::move(filled).error());
-    }
+    or_fail(sample, [&] { return batch->fill(sample, 0, stop_.get_token()); });
     end_row(batch, sample);
     return;
   }
@@ -357,11 +366,9 @@ void EpochRun::submit(const BatchRef& batch, SampleWork& sample,
     if (stop_.stop_requested()) {
       sample.fail(cancelled());
     } else if (!sample.has_failed()) {
-      if (Result<void> filled =
-              batch->fill(sample, turn.thread, stop_.get_token());
-          !filled) {
-        sample.fail(std::move(filled).error());
-      }
+      or_fail(sample, [&] {
+        return batch->fill(sample, turn.thread, stop_.get_token());
+      });
     }
     turn.ended = end_row(batch, sample);
   });
@@ -386,9 +393,7 @@ TimePoint EpochRun::end_row(const BatchRef& batch, SampleWork& sample) {
 void EpochRun::replace(const BatchRef& batch, SampleWork& sample) {
   exclude(context_, sample);
   if (take_next(context_, plan_.order(), *batch, sample)) {
-    if (Result<void> sent = fetch(sample); !sent) {
-      sample.fail(std::move(sent).error());
-    }
+    or_fail(sample, [&] { return fetch(sample); });
   }
   sent_all(sample);
 }

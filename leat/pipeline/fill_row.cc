@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "leat/base/errors.h"
+#include "leat/base/units.h"
 #include "leat/pipeline/batch_work.h"
 #include "leat/pipeline/proven_bytes.h"
 #include "leat/pipeline/record_maker.h"
@@ -16,6 +17,20 @@
 
 namespace leat {
 namespace {
+
+/// A sample that is tried takes up to this much unreserved, as the scratch of
+/// its thread does.
+constexpr std::uint64_t kMostTriedUnreserved = 8 * kMiB;
+
+/// For the result of a sample that is tried, beside its slot. Never waits: the
+/// memory may be free only once the sample's own batch is delivered.
+Result<Reservation> room_to_try(std::uint64_t bytes, MemoryBudget& budget) {
+  if (bytes <= kMostTriedUnreserved) return Reservation();
+  std::optional<Reservation> room = budget.try_reserve(bytes);
+  if (room) return *std::move(room);
+  return exhausted("trying the sample takes {}, and memory= has no room for it",
+                   format_bytes(bytes));
+}
 
 void store_number(std::span<std::byte> row, const void* number) {
   std::memcpy(row.data(), number, row.size());
@@ -66,7 +81,8 @@ Result<void> BatchWork::fill_program(SampleWork& sample, std::size_t field,
     LEAT_TRY(const TensorSpec found, program.output_for(bytes));
     if (Result<void> fits = check_shape(field, found); !fits) {
       if (!may_pass_over(context_)) return fits;
-      // If its ops pass it over, no batch has that shape.
+      // If its ops pass it over, no batch has that shape. A large one for which
+      // there is no memory now is not tried, and refused by its shape.
       sample.forget();
       Result<void> tried = try_row(sample, thread, {});
       const bool is_passed_over =
@@ -165,6 +181,8 @@ Result<void> BatchWork::try_row(SampleWork& sample, std::size_t thread,
       const Program& program =
           record.empty() ? *field.program : *field.cut_chain->rest;
       LEAT_TRY(const TensorSpec spec, program.output_for(input.encoded));
+      LEAT_TRY(const Reservation room,
+               room_to_try(spec.size_bytes(), context_.budget));
       Buffer out(spec.size_bytes());
       LEAT_TRY_VOID(program.run(input, random_of(sample), scratch, out.span(),
                                 counted_when_filled));

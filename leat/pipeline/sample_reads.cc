@@ -209,7 +209,8 @@ bool SampleReads::has_room_for(const PiecePlan& plan) const {
         "more at a time: samples of other pieces are read one by one, which "
         "is slower and costs a request each; raise memory= well above {}, or "
         "lower window= of the shuffle",
-        format_bytes(most), format_bytes(held)));
+        format_bytes(most),
+        format_bytes(context_.budget.figure_for(held / 3 * 4))));
   }
   return false;
 }
@@ -221,10 +222,10 @@ Result<std::shared_ptr<Piece>> SampleReads::read_piece(PlannedPiece& planned,
   LEAT_TRY(Reservation reservation,
            reserve(size, fmt::format("a window of pieces of shards, {} each,",
                                      format_bytes(size))));
-  memory_.hold(size);
   const std::uint32_t reads = context_.reads_for(size);
   auto piece =
       std::make_shared<Piece>(range, std::move(reservation), reads, &hits_);
+  memory_.hold(size);
   std::optional<ReadHint> hint = plan_.hint_for_piece(first);
   if (hint && context_.decoded != nullptr && context_.decoded->share() == 1) {
     // Its samples are kept one by one: see record_reads.h.

@@ -59,10 +59,11 @@ Buffer SlotPool::Shared::take(std::size_t size_bytes) {
       return buffer;
     }
   }
+  Buffer fresh(size_bytes);  // Counted if the system has given it.
   metrics->add(Metric::kPipelineFreshSlots, 1);
   metrics->add(Metric::kPipelineSlotBytes,
                static_cast<std::int64_t>(size_bytes));
-  return Buffer(size_bytes);
+  return fresh;
 }
 
 void SlotPool::Shared::give_back(Buffer buffer) {

@@ -132,30 +132,34 @@ Result<int> Child::wait(Nanoseconds limit, const std::stop_token& stop) {
   return end.status;
 }
 
+void Child::end_all(std::span<Child> children) {
+  for (Child& child : children) child.lifeline_ = OwnedFd();
+  for (Child& child : children) child.end();
+}
+
 Result<Child::End> Child::wait_for_failure(std::span<Child> children,
                                            Nanoseconds limit,
                                            const std::stop_token& stop) {
   const TimePoint until = SteadyClock().now() + limit;
-  const auto end_all = [&] {
-    for (Child& child : children) child.lifeline_ = OwnedFd();  // At once.
-    for (Child& child : children) child.end();
-  };
   while (true) {
     bool runs = false;
     for (std::size_t i = 0; i < children.size(); ++i) {
       if (children[i].keeper_ == 0) continue;
       const std::optional<int> status = exit_status_of(children[i].keeper_);
       if (status) children[i].keeper_ = 0;
-      if (status.value_or(0) != 0) return End{i, *status};
+      if (status.value_or(0) != 0) {
+        end_all(children);
+        return End{i, *status};
+      }
       runs |= !status;
     }
     if (!runs) return End{children.size() - 1, 0};
     if (stop.stop_requested()) {
-      end_all();
+      end_all(children);
       return Error(ErrorCode::kCancelled, "interrupted");
     }
     if (SteadyClock().now() > until) {
-      end_all();
+      end_all(children);
       return Error(
           ErrorCode::kDeadlineExceeded,
           fmt::format(

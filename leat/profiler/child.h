@@ -59,13 +59,17 @@ class Child {
     int status = 0;
   };
   /// Blocks until one of them has ended with a status that is not 0, or all
-  /// have ended. The first of those that failed; else the last one.
+  /// have ended. The first of those that failed, once the others are ended
+  /// too; else the last one.
   /// REQUIRES: there is one, and none was awaited before.
   ///
   /// Errors: as wait(); all are killed
   static Result<End> wait_for_failure(std::span<Child> children,
                                       Nanoseconds limit,
                                       const std::stop_token& stop);
+  /// Ends all at once, so that it takes as long as the slowest of them, and
+  /// not as all together.
+  static void end_all(std::span<Child> children);
 
  private:
   Child(pid_t keeper, OwnedFd lifeline)

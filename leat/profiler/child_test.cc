@@ -161,6 +161,34 @@ TEST_F(ChildTest, OfSeveralTheFirstThatFailsIsTold) {
   EXPECT_EQ(failed->status, 7);
 }
 
+TEST_F(ChildTest, WhenOneFailsTheOthersEndAtOnceAndNotInTurn) {
+  const auto begin_stubborn = [this](const std::string& name) {
+    return start("trap '' TERM; echo $$ > \"$0/" + name +
+                 "\"; while :; do sleep 0.1; done");
+  };
+  std::chrono::steady_clock::time_point failed_at;
+  {
+    std::vector<Child> children;
+    for (const char* name : {"1", "2", "3", "4"}) {
+      auto child = begin_stubborn(name);
+      ASSERT_TRUE(child);
+      children.push_back(*std::move(child));
+      (void)noted(name);
+    }
+    auto child = start("exit 7");
+    ASSERT_TRUE(child);
+    children.push_back(*std::move(child));
+    failed_at = std::chrono::steady_clock::now();
+
+    const auto failed = Child::wait_for_failure(children, 60s, {});
+
+    ASSERT_TRUE(failed);
+    EXPECT_EQ(failed->child, 4u);
+  }
+  // Each is killed 2 s after it is asked to end.
+  EXPECT_LT(std::chrono::steady_clock::now() - failed_at, 4s);
+}
+
 TEST_F(ChildTest, OfSeveralAllAreAwaited) {
   std::vector<Child> children;
   for (const char* script : {"exit 0", "sleep 0.2; echo last"}) {

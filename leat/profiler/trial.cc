@@ -162,16 +162,19 @@ Result<void> run_commands(const TrialPlace& place, const LaunchPlan& launch,
   std::vector<Child> children;
   children.reserve(commands.size());
   for (std::size_t node = 0; node < commands.size(); ++node) {
-    LEAT_TRY(Child child,
-             Child::start(commands[node], log_of(place, node),
-                          goes_through_shell(launch.nodes[node])
-                              ? ChildInput::kOpen
-                              : ChildInput::kEmpty,
-                          place.held,
-                          launch.nodes[node].empty()
-                              ? std::span<const std::string>(launch.variables)
-                              : std::span<const std::string>()));
-    children.push_back(std::move(child));
+    auto child = Child::start(
+        commands[node], log_of(place, node),
+        goes_through_shell(launch.nodes[node]) ? ChildInput::kOpen
+                                               : ChildInput::kEmpty,
+        place.held,
+        launch.nodes[node].empty()
+            ? std::span<const std::string>(launch.variables)
+            : std::span<const std::string>());
+    if (!child) {
+      Child::end_all(children);
+      return std::move(child).error();
+    }
+    children.push_back(*std::move(child));
   }
   LEAT_TRY(const Child::End end,
            Child::wait_for_failure(children, place.limit, stop));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "leat/base/check.h"
 #include "leat/base/errors.h"
@@ -26,8 +27,8 @@ void Reservation::release() {
 }
 
 MemoryBudget::MemoryBudget(std::uint64_t capacity_bytes, Metrics* metrics,
-                           std::uint32_t ranks)
-    : capacity_bytes_(capacity_bytes), metrics_(metrics), ranks_(ranks) {}
+                           MemoryShare share)
+    : capacity_bytes_(capacity_bytes), metrics_(metrics), share_(share) {}
 
 MemoryBudget::~MemoryBudget() {
   const MutexLock lock(mutex_);
@@ -35,14 +36,35 @@ MemoryBudget::~MemoryBudget() {
 }
 
 std::string MemoryBudget::allows_in_words(std::uint64_t bytes) const {
-  if (ranks_ == 1) {
-    return fmt::format("memory= allows {}; raise memory=",
-                       format_bytes(capacity_bytes_));
+  const bool is_part = share_.bytes > capacity_bytes_;
+  const std::string whole =
+      format_bytes(is_part ? share_.bytes : capacity_bytes_);
+  if (share_.ranks == 1 && !is_part) {
+    return fmt::format("memory= allows {}; raise memory=", whole);
   }
-  return fmt::format(
-      "this rank's share of memory= is {} (1 of {} ranks on this node); raise "
-      "memory= to more than {}",
-      format_bytes(capacity_bytes_), ranks_, format_bytes(bytes * ranks_));
+  const std::string allowed =
+      share_.ranks == 1
+          ? fmt::format("memory= allows {}", whole)
+          : fmt::format(
+                "this rank's share of memory= is {} (1 of {} ranks on "
+                "this node)",
+                whole, share_.ranks);
+  const std::string part = is_part ? fmt::format(", {} of it for batches",
+                                                 format_bytes(capacity_bytes_))
+                                   : "";
+  return fmt::format("{}{}; raise memory= to more than {}", allowed, part,
+                     format_bytes(figure_for(bytes)));
+}
+
+std::uint64_t MemoryBudget::figure_for(std::uint64_t bytes) const {
+  const bool is_part = capacity_bytes_ != 0 && share_.bytes > capacity_bytes_;
+  // In floating point, since the product of two sizes may not fit.
+  const double times = is_part ? static_cast<double>(share_.bytes) /
+                                     static_cast<double>(capacity_bytes_)
+                               : 1;
+  return static_cast<std::uint64_t>(
+             std::ceil(static_cast<double>(bytes) * times)) *
+         share_.ranks;
 }
 
 Result<Reservation> MemoryBudget::reserve(std::uint64_t bytes,

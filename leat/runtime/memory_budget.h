@@ -41,6 +41,12 @@ class [[nodiscard]] Reservation {
   std::uint64_t bytes_ = 0;
 };
 
+/// A rank's part of the user's figure, if a budget is only a part of that.
+struct MemoryShare {
+  std::uint64_t bytes = 0;  ///< The rank's; 0: the budget has all of it.
+  std::uint32_t ranks = 1;  ///< On this node, with as much each.
+};
+
 /// A fixed number of bytes, granted strictly in the order of requests: a small
 /// request never overtakes a large one, so memory is granted in the plan's
 /// order.
@@ -52,10 +58,10 @@ class [[nodiscard]] Reservation {
 ///           and aborts.
 class MemoryBudget {
  public:
-  /// `metrics` may be null, or else outlives the budget. `ranks` on this node
-  /// have as much each, of a figure that the user gives for all.
+  /// `metrics` may be null, or else outlives the budget. Messages say `share`,
+  /// and a figure that the user can give.
   explicit MemoryBudget(std::uint64_t capacity_bytes,
-                        Metrics* metrics = nullptr, std::uint32_t ranks = 1);
+                        Metrics* metrics = nullptr, MemoryShare share = {});
   ~MemoryBudget();
   MemoryBudget(const MemoryBudget&) = delete;
   MemoryBudget& operator=(const MemoryBudget&) = delete;
@@ -71,8 +77,11 @@ class MemoryBudget {
   std::optional<Reservation> try_reserve(std::uint64_t bytes);
 
   /// For messages: "memory= allows 10 KiB; raise memory=", or the same of a
-  /// rank's share, and the figure that `bytes` take.
+  /// rank's share, or of a part of it, and the figure that `bytes` take.
   std::string allows_in_words(std::uint64_t bytes) const;
+  /// The memory= of a node that gives such a budget `bytes`.
+  std::uint64_t figure_for(std::uint64_t bytes) const;
+  const MemoryShare& share() const { return share_; }
   std::uint64_t capacity_bytes() const { return capacity_bytes_; }
   std::uint64_t used_bytes() const;
   /// The number of reserve() calls that are waiting.
@@ -85,7 +94,7 @@ class MemoryBudget {
 
   const std::uint64_t capacity_bytes_;
   Metrics* const metrics_;
-  const std::uint32_t ranks_;
+  const MemoryShare share_;
 
   mutable Mutex mutex_;
   CondVar changed_;

@@ -38,7 +38,7 @@ TEST(MemoryBudgetTest, NamesTheBytesThatCanNeverFit) {
 }
 
 TEST(MemoryBudgetTest, AShareIsSaidToBeOneWithTheFigureOfTheNode) {
-  MemoryBudget budget(2048, nullptr, 8);
+  MemoryBudget budget(2048, nullptr, {.ranks = 8});
 
   const Result<Reservation> held = budget.reserve(4096, {});
 
@@ -48,6 +48,21 @@ TEST(MemoryBudgetTest, AShareIsSaidToBeOneWithTheFigureOfTheNode) {
                 "node); raise memory= to more than 32 KiB"),
             std::string::npos)
       << held.error().message();
+}
+
+TEST(MemoryBudgetTest, APartOfAShareIsSaidToBeOneAndTheFigureIsOfTheWhole) {
+  const MemoryBudget of_two(768, nullptr, {.bytes = 1024, .ranks = 2});
+  const MemoryBudget alone(768, nullptr, {.bytes = 1024});
+
+  EXPECT_EQ(of_two.allows_in_words(900),
+            "this rank's share of memory= is 1 KiB (1 of 2 ranks on this "
+            "node), 768 B of it for batches; raise memory= to more than 2.3 "
+            "KiB");
+  EXPECT_EQ(alone.allows_in_words(900),
+            "memory= allows 1 KiB, 768 B of it for batches; raise memory= to "
+            "more than 1.2 KiB");
+  EXPECT_EQ(of_two.figure_for(900), 2400u);
+  EXPECT_EQ(alone.figure_for(769), 1026u);
 }
 
 // Waits until `n` reserve() calls are in line.

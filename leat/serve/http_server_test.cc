@@ -99,6 +99,25 @@ TEST(HttpServerTest, RefusesWhatIsNotHttp) {
   }
 }
 
+TEST(HttpServerTest, RefusesABodyInACodingThatItCannotRead) {
+  FakeService service(echo);
+  const auto server = serve(service);
+  for (const char* coding :
+       {"gzip", "identity", "gzip, chunked", "chunked, gzip"}) {
+    RawClient client(server->port());
+    client.send(std::string("PUT /a HTTP/1.1\r\nTransfer-Encoding: ") + coding +
+                "\r\n\r\nGET /b HTTP/1.1\r\n\r\n");
+    const std::string answer = client.read_all();
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 400 Bad Request")) << coding;
+    EXPECT_EQ(answer.rfind("HTTP/1.1"), 0u) << "a second reply: " << answer;
+  }
+  RawClient client(server->port());
+  client.send(
+      "PUT /a HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\n"
+      "1\r\nx\r\n0\r\n\r\n");
+  EXPECT_TRUE(client.read_until("]").ends_with("[PUT /ax]"));
+}
+
 /// Sends `first`, then `again` until the server stops taking it or 4 MiB are
 /// sent, and reads what it answers.
 std::string answer_to_endless(std::uint16_t port, std::string_view first,

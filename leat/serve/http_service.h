@@ -58,6 +58,9 @@ struct Reply {
   /// From the request's last byte to the reply's first.
   Nanoseconds delay{0};
   Ending ending = Ending::kWhole;
+  /// The byte of the body that is sent with its lowest bit wrong: for tests of
+  /// clients.
+  std::optional<std::uint64_t> flipped_byte{};
   /// False for replies that the server's rates do not hold back.
   bool is_shaped = true;
 };

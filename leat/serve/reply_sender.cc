@@ -108,11 +108,13 @@ void ReplySender<Stream>::write_head(const ReplyTo& to) {
 /// opened.
 template <class Stream>
 bool ReplySender<Stream>::read_piece() {
+  const std::size_t before = out_.size();
   if (!reply_.file) {
     out_.append(reply_.body, sent_bytes_, piece_bytes_);
+    if (is_piece_flipped())
+      out_[before + *reply_.flipped_byte - sent_bytes_] ^= 1;
     return is_piece_read_ = true;
   }
-  const std::size_t before = out_.size();
   out_.resize(before + piece_bytes_);
   std::size_t done = 0;
   while (done < piece_bytes_) {
@@ -127,7 +129,16 @@ bool ReplySender<Stream>::read_piece() {
     }
     done += static_cast<std::size_t>(got);
   }
+  if (is_piece_flipped())
+    out_[before + *reply_.flipped_byte - sent_bytes_] ^= 1;
   return is_piece_read_ = true;
+}
+
+/// True if the byte that is to be wrong is in the piece.
+template <class Stream>
+bool ReplySender<Stream>::is_piece_flipped() const {
+  return reply_.flipped_byte && *reply_.flipped_byte >= sent_bytes_ &&
+         *reply_.flipped_byte - sent_bytes_ < piece_bytes_;
 }
 
 // When it is due.
@@ -220,7 +231,8 @@ bool ReplySender<Stream>::has_to_wait_for_rate() {
 template <class Stream>
 auto ReplySender<Stream>::send_piece() -> Sent {
   Sent sent = Sent::kFailed;
-  if (kIsPlain<Stream> && reply_.file && piece_bytes_ > kInlineBytes) {
+  if (kIsPlain<Stream> && reply_.file && piece_bytes_ > kInlineBytes &&
+      !is_piece_flipped()) {
     sent = send_from_file();
   } else if (is_piece_read_ || read_piece()) {
     sent = write_out();

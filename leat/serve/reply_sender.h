@@ -70,6 +70,7 @@ class ReplySender final : private Delayed {
   void send_pieces();
   void send_piece_and_more();
   std::size_t next_piece_bytes() const;
+  bool is_piece_flipped() const;
   bool has_to_wait_for_rate();
   bool read_piece();
   Sent send_piece();

@@ -111,6 +111,45 @@ TEST(ReplySenderTest, SendsARangeOfALargeFile) {
   }
 }
 
+TEST(ReplySenderTest, FlipsOneBitOfAFileOrABody) {
+  constexpr std::size_t kSize = 1 << 20;
+  const auto file = std::make_shared<OpenFile>(
+      ::open(temporary_file(kSize).c_str(), O_RDONLY));
+  struct Case {
+    bool is_file;
+    std::size_t size;
+    std::size_t flipped;
+  };
+  for (const Case& now : {Case{true, kSize, kSize / 2}, Case{true, kSize, 0},
+                          Case{true, kSize, kSize - 1}, Case{true, 1000, 500},
+                          Case{false, 1000, 999}}) {
+    FakeService service([&](auto&) {
+      Reply reply;
+      reply.flipped_byte = now.flipped;
+      if (now.is_file) {
+        reply.file = FileRange{file, 0, now.size};
+        return reply;
+      }
+      for (std::size_t i = 0; i < now.size; ++i) {
+        reply.body += char(i * 7 + (i >> 12));
+      }
+      return reply;
+    });
+    const auto server = serve(service);
+    RawClient client(server->port());
+
+    client.send("GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
+
+    const std::string reply = client.read_all();
+    const std::size_t body = reply.find("\r\n\r\n") + 4;
+    ASSERT_EQ(reply.size() - body, now.size);
+    for (std::size_t i = 0; i < now.size; ++i) {
+      const char sent = char(i * 7 + (i >> 12));
+      ASSERT_EQ(reply[body + i], i == now.flipped ? char(sent ^ 1) : sent) << i;
+    }
+  }
+}
+
 TEST(ReplySenderTest, KeepsToTheRateOfAConnection) {
   FakeService service([](auto&) {
     Reply reply;

@@ -28,10 +28,17 @@ void RequestParser::on_request_impl(boost::beast::http::verb, Text method,
 
 void RequestParser::on_response_impl(int, Text, int, Failure&) {}
 
-void RequestParser::on_field_impl(Field, Text name, Text value,
+void RequestParser::on_field_impl(Field field, Text name, Text value,
                                   Failure& failure) {
   // A trailer behind a chunked body is not wanted, and would move `text_`.
   if (is_header_done()) return;
+  // Beast takes a body in another coding for no body, and its bytes for the
+  // next request.
+  if (field == Field::transfer_encoding &&
+      !equal_in_any_case({value.data(), value.size()}, "chunked")) {
+    failure = boost::beast::http::error::bad_transfer_encoding;
+    return;
+  }
   // Beast's own limit concerns bytes that it has not yet taken.
   head_bytes_ += name.size() + value.size() + kBytesOfField;
   if (head_bytes_ > kMostHeadBytes) {

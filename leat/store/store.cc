@@ -12,8 +12,10 @@ Result<void> check_object_size(const ObjectId& object,
                                std::uint64_t has_bytes) {
   if (!object.size_bytes || *object.size_bytes == has_bytes) return {};
   return corrupt(
-      "the object changed since it was indexed (it has {} bytes, not {}); "
-      "index again",
+      "the object changed since it was indexed, or a table gives it another "
+      "size (it has {} bytes, not {}); index again, or correct the sizes of "
+      "the "
+      "table",
       has_bytes, *object.size_bytes);
 }
 

@@ -17,6 +17,10 @@ from typing import Any, NoReturn
 from leat import _native
 from leat.errors import Error, InvalidArgument
 
+_LEFT = {"leat-pack", "leat-prepare", "leat-show"}
+"""Names of threads that a command may leave behind, since they wait for a store."""
+
+
 class Parser(argparse.ArgumentParser):
     """Refuses wrong usage in one line, as the program's other commands do."""
 
@@ -121,8 +125,8 @@ def run(words: Sequence[str]) -> int:
 def main() -> None:
     """For the program, whose words follow the interpreter's."""
     code = run(sys.argv[1:])
-    if any(thread.daemon and thread.name == "leat-show" for thread in threading.enumerate()):
-        # Python cannot end beneath a thread that waits in a read.
+    if any(thread.name.partition("_")[0] in _LEFT for thread in threading.enumerate()):
+        # Python cannot end beneath a thread that waits in a read or a write.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -68,12 +68,17 @@ class Batches:
         is_kept = isinstance(error, Exception)  # All others stop the program, once.
         if self.loses_failed and is_kept and place.is_taken:
             return
-        self.leave()
         told = "could not be made" if is_kept else f"was interrupted ({type(error).__name__})"
         why = f"the batch at position {place.at} of epoch {place.epoch} {told}"
-        self._opened.native.put_back(
-            place, f"{why}: load_state_dict(state_dict()) goes on with it", _functions.copy_of(error) if is_kept else None
-        )
+        try:
+            # First: `leave` waits, and another Ctrl-C ends that.
+            self._opened.native.put_back(
+                place,
+                f"{why}: load_state_dict(state_dict()) goes on with it",
+                _functions.copy_of(error) if is_kept else None,
+            )
+        finally:
+            self.leave()
 
     def leave(self) -> None:
         """The pass is over: nobody looks at a next batch until another one begins."""

@@ -59,7 +59,7 @@ class Shipped:
 
 
 class Processes:
-    """The workers of one loader: as many as threads call at once, within a limit.
+    """Workers of one loader: as many as threads call at once, within a limit.
 
     Threads:  any. One that finds all workers busy waits for one.
     Lifetime: ends with close(). A forked child has no workers, and does not end its
@@ -75,6 +75,7 @@ class Processes:
         self._busy: list[_Worker] = []
         self._count = 0  # The idle ones, those that are busy, and those that start.
         self._is_closed = False
+        self._are_kept = True
 
     def call(self, shipped: Shipped, value: Any, numbers: tuple[int, ...]) -> Any:
         """The result of the function, or its exception.
@@ -128,14 +129,25 @@ class Processes:
             for worker in self._busy:
                 worker.kill()
 
+    def dismiss(self) -> None:
+        """Ends each worker once it is idle. A call may still come: it has a worker, which ends after it."""
+        with self._changed:
+            self._are_kept = False
+        self._end_idle()
+
     def close(self) -> None:
         """Ends the workers."""
         if os.getpid() != self._pid:
             return
         with self._changed:
             self._is_closed = True
+        self._end_idle()
+
+    def _end_idle(self) -> None:
+        with self._changed:
             workers, self._idle = self._idle, []
             self._count -= len(workers)
+            self._changed.notify_all()
         for worker in workers:
             worker.close()
         deadline = time.monotonic() + _SECONDS_TO_END
@@ -146,7 +158,7 @@ class Processes:
         with self._changed:
             self._changed.wait_for(lambda: self._idle or self._count < self._limit or self._is_closed)
             if self._is_closed:
-                raise Error(f"{shipped.name}: the loader is closed, and its worker processes with it")
+                raise Error(f"{shipped.name}: {_CLOSED}")
             if self._idle:
                 self._busy.append(self._idle.pop())
                 return self._busy[-1]
@@ -183,7 +195,7 @@ class Processes:
             if worker in self._busy:  # Those of `start` are not.
                 self._busy.remove(worker)
                 self._changed.notify_all()
-            if not self._is_closed and worker.is_usable:
+            if self._are_kept and not self._is_closed and worker.is_usable:
                 self._idle.append(worker)
                 self._changed.notify()
                 return
@@ -197,15 +209,18 @@ class Processes:
 
 
 class _DiedError(Exception):
-    """A worker has ended by itself."""
+    """A worker has ended by itself, or `_Worker.kill` has ended it."""
 
-    def __init__(self, pid: int | None, exit_code: int | None, has_begun: bool) -> None:
+    def __init__(self, pid: int | None, exit_code: int | None, *, has_begun: bool, is_killed: bool) -> None:
         super().__init__()
         self._pid = pid
         self._exit_code = exit_code
         self._has_begun = has_begun
+        self._is_killed = is_killed
 
     def says(self, shipped: Shipped) -> str:
+        if self._is_killed:
+            return f"{shipped.name}: {_CLOSED}"
         how = f"exit code {self._exit_code}"
         if self._exit_code is not None and self._exit_code < 0:
             how = f"signal {signal.Signals(-self._exit_code).name}"
@@ -232,6 +247,7 @@ class _Worker:
         self._connection, theirs = context.Pipe()
         self._known: set[int] = set()
         self._has_begun = False
+        self._is_killed = False
         self.is_usable = True
         self._process = context.Process(
             target=_serve, args=(theirs, self._region), name="leat-function", daemon=True
@@ -276,7 +292,8 @@ class _Worker:
             self._connection.close()
 
     def kill(self) -> None:
-        """Ends it during a call, which then raises `_DiedError`. Threads: any."""
+        """Ends it during a call, since the loader is closed; the call then raises `_DiedError`. Threads: any."""
+        self._is_killed = True
         self._process.kill()
 
     def end(self, deadline: float | None = None) -> None:
@@ -314,9 +331,12 @@ class _Worker:
     def _died(self) -> NoReturn:
         self.is_usable = False
         self._process.join(_SECONDS_TO_END)
-        raise _DiedError(self._process.pid, self._process.exitcode, self._has_begun)
+        raise _DiedError(
+            self._process.pid, self._process.exitcode, has_begun=self._has_begun, is_killed=self._is_killed
+        )
 
 
+_CLOSED = "the loader is closed, and its worker processes with it"
 _END = b""
 """The message after which a worker ends."""
 _starting = threading.Lock()

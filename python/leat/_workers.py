@@ -151,7 +151,8 @@ class FunctionWorkers:
     def __init__(self, ops: Sequence[Op], threads: int) -> None:
         self._pid = os.getpid()
         self._processes = Processes(_most_workers(threads))
-        self._auto = Auto(self._processes)
+        # Workers of its own: if they get no more done they end, and those of ops that asked for processes stay.
+        self._auto = Auto(Processes(_most_workers(threads)))
         self.names = ", ".join(repr(op) for op in ops if isinstance(op, Python) and op.per == "sample")
         self.functions = [
             self._function(op, place)
@@ -164,12 +165,13 @@ class FunctionWorkers:
         """Ends calls in processes that do not return, and lets none begin there."""
         if os.getpid() != self._pid:  # A fork may hold locks that nobody releases.
             return
-        self._auto.close()
+        self._auto.stop()
         self._processes.stop()
 
     def close(self) -> None:
         if os.getpid() != self._pid:
             return
+        self._auto.close()
         self._processes.close()
 
     def _function(self, op: Python, place: int) -> Callable[..., Any]:
@@ -242,6 +244,9 @@ class Auto:
     """Moves functions to processes where threads get nothing more done.
 
     Threads: any.
+
+    Args:
+        processes: nobody else's; `close` ends them.
     """
 
     def __init__(self, processes: Processes) -> None:
@@ -269,10 +274,16 @@ class Auto:
         self._functions.append(watched)
         return lambda value, *numbers: self._call(watched, value, numbers)
 
-    def close(self) -> None:
+    def stop(self) -> None:
+        """Ends calls in processes that do not return, and lets none begin there."""
         with self._lock:
             self._is_closed = True
             self._stage = "settled"
+        self._processes.stop()
+
+    def close(self) -> None:
+        """Ends the processes."""
+        self._processes.close()
 
     def _call(self, watched: _Watched, value: Any, numbers: tuple[int, ...]) -> Any:
         stage = self._stage
@@ -363,7 +374,7 @@ class Auto:
         with self._lock:
             self._trial.append(meter)
             is_over = len(self._trial) == len(_TRIAL)
-            self._where = "processes" if is_over else _TRIAL[len(self._trial)]
+            self._where = "threads" if is_over else _TRIAL[len(self._trial)]
         if is_over:
             self._judge_processes()
 
@@ -375,9 +386,8 @@ class Auto:
         # Calls that no longer pile up wait for something else now.
         is_calm = max(meter.at_a_time for meter in processes) < CROWDED
         is_kept = is_calm or gain_of(processes) >= KEPT_GAIN * gain_of(threads)
-        if not is_kept:
-            for watched in moved:
-                watched.shipped = None
+        with self._lock:
+            self._where = "processes" if is_kept else "threads"
         self._enter("settled")
         for watched in moved:
             if is_kept:
@@ -389,7 +399,7 @@ class Auto:
                 says = f"{_cost(watched)}, and it stays in threads: worker processes were no faster"
             _log.info("%s", says)
         if not is_kept:
-            self._processes.close()
+            self._processes.dismiss()
 
     def _enter(self, stage: str) -> None:
         with self._lock:

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -264,6 +265,20 @@ TEST_F(OpenCatalogueTest, ANewerInventoryIsTakenAfterOneThatWasToBeRead) {
   EXPECT_EQ(newer->catalogue->samples(), 4u);
 }
 
+TEST_F(OpenCatalogueTest, WhatIsPublishedWinsOverAnInventoryAtEachStart) {
+  ASSERT_TRUE(open(*store_, {}));  // Keeps one that is of no inventory.
+  const auto published = publish_catalogue(*store_, "p", {}, {});
+  ASSERT_TRUE(published) << published.error().message();
+
+  for (int starts = 0; starts < 2; ++starts) {
+    const auto found = open(*store_, inventory_of(3, Refresh::automatic()));
+
+    ASSERT_TRUE(found) << found.error().message();
+    EXPECT_EQ(found->source, CatalogueSource::kPublished) << starts;
+    EXPECT_EQ(found->catalogue->digest(), published->catalogue->digest());
+  }
+}
+
 TEST_F(OpenCatalogueTest, AnEarlierOneIsKeptForEpochsThatBeganWithIt) {
   const auto before = open(*store_, {});
   const std::string digest = before->catalogue->digest().hex();
@@ -319,6 +334,27 @@ TEST_F(OpenCatalogueTest, TheLatestEarlierOneOfADigestIsKept) {
        std::filesystem::recursive_directory_iterator(folder_)) {
     EXPECT_EQ(file.path().string().find(".link-"), std::string::npos);
   }
+}
+
+TEST_F(OpenCatalogueTest, ALinkThatAKilledProcessLeftIsRemoved) {
+  const auto before = open(*store_, {});
+  const std::string of_killed = before->file + ".link-1700000000-0123456789";
+  const std::string of_former_version = before->file + ".link-4711-1";
+  const auto now = std::chrono::floor<std::chrono::seconds>(
+      std::chrono::system_clock::now());
+  const std::string of_another =
+      before->file + ".link-" + std::to_string(now.time_since_epoch().count()) +
+      "-0123456789";
+  for (const auto& link : {of_killed, of_former_version, of_another}) {
+    std::filesystem::create_hard_link(before->file, link);
+  }
+  add_object("p/c/3");
+
+  ASSERT_TRUE(open(*store_, {}));
+
+  EXPECT_FALSE(std::filesystem::exists(of_killed));
+  EXPECT_FALSE(std::filesystem::exists(of_former_version));
+  EXPECT_TRUE(std::filesystem::exists(of_another)) << "it may still need it";
 }
 
 /// A job whose other node has listed.

@@ -9,6 +9,8 @@
 #include <chrono>
 #include <fstream>
 #include <functional>
+#include <memory>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -421,6 +423,33 @@ TEST_F(DecodedCacheTest, AFunctionIsCalledOnceADelivery) {
     }
     expect_same(stats, run(plain, kDecodedEpochs));
   }
+}
+
+/// Asks for more memory than the system has.
+class Hungry final : public UserFunction {
+ public:
+  Result<Value> call(const FunctionInput& /*input*/,
+                     const SampleRandom& /*random*/) const override {
+    throw std::bad_alloc();
+  }
+};
+
+TEST_F(DecodedCacheTest, ASampleThatTheSystemHasNoMemoryForIsAnError) {
+  LoaderOptions options = with_ops("decode_image,resize:30/30");
+  options.ops.push_back(OpSpec{.name = "python",
+                               .params_json = "{}",
+                               .function = std::make_shared<const Hungry>()});
+  options.on_error = OnError::kSubstitute;  // No sample is bad for that.
+  auto loader = must(world_.load(url(), options));
+
+  const Result<Seen> seen = run_epoch(*loader);
+
+  ASSERT_FALSE(seen);
+  EXPECT_EQ(seen.error().code(), ErrorCode::kResourceExhausted);
+  EXPECT_NE(seen.error().message().find("no more memory"), std::string::npos)
+      << seen.error().message();
+  loader->close();
+  EXPECT_EQ(loader->metrics()->value(Metric::kRuntimeReservedBytes), 0);
 }
 
 /// Lets nothing through before it is open.

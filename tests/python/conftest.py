@@ -30,7 +30,7 @@ def pytest_configure(config):
     # every program that a test starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # As before Python 3.14: torch's own workers get what tests define on the spot.
-    multiprocessing.set_start_method("fork")
+    multiprocessing.set_start_method("fork", force=True)  # The conftest of tests/stress may have.
     with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
         _real_stderr = os.dup(2)
 

@@ -217,6 +217,27 @@ def test_counts_what_it_is_asked(bucket, s3, folder):
     assert counters["get"] == counters["bytes"] == counters["repeated_keys"] == 0
 
 
+def test_a_flip_and_a_checksum_of_a_large_object_take_little_memory(folder):
+    large = 1 << 30
+    with open(folder / "photos/large", "wb") as file:
+        file.truncate(large)
+    with Bucket(folder, latency="0", faults=["flip:100%"], checksums=True) as served:
+        at = urllib.parse.urlsplit(served.url)
+        connection = http.client.HTTPConnection(at.hostname, at.port, timeout=60)
+        connection.request("GET", "/photos/large", headers={"x-amz-checksum-mode": "ENABLED"})
+        reply = connection.getresponse()
+        assert reply.getheader("x-amz-checksum-crc64nvme")
+        got = wrong = 0
+        while piece := reply.read(1 << 20):
+            wrong += len(piece) - piece.count(0)
+            got += len(piece)
+        connection.close()
+        status = pathlib.Path(f"/proc/{served._process.pid}/status").read_text()
+    assert (got, wrong) == (large, 1)
+    most_kib = int(re.search(r"VmHWM:\s+(\d+) kB", status)[1])
+    assert most_kib < large // 4 // 1024
+
+
 def first_byte_seconds(served: Bucket, path: str, requests: int) -> list[float]:
     at = urllib.parse.urlsplit(served.url)
     request = f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()

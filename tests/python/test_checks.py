@@ -115,7 +115,7 @@ def test_layers_refuses_a_module_that_is_not_above(tree):
 
 
 @pytest.mark.parametrize(("ci", "has_pip", "status"), [
-    ("", True, 0), ("true", False, 0), ("true", True, 1)])
+    ("", True, 0), ("true", False, 0), ("true", True, 1), ("1", True, 1)])
 def test_types_are_missed_on_ci_alone(tmp_path, ci, has_pip, status):
     python = tmp_path / "python"
     python.write_text(
@@ -131,6 +131,22 @@ def test_types_are_missed_on_ci_alone(tmp_path, ci, has_pip, status):
 
     assert (run.returncode, run.stdout) == (status, "")
     assert "mypy is not installed" in run.stderr
+
+
+@pytest.mark.parametrize(("stub", "says"), [
+    ("class A: ...\nclass B: ...\n", ""),
+    ("class A: ...\n", "lacks the class B of engine\n"),
+    ("class A: ...\nclass B: ...\nclass C: ...\n", "engine has no class C\n"),
+    ("class A: ...\nB = A\n", "lacks the class B of engine\n"),
+])
+def test_a_class_that_a_module_or_its_stub_lacks_is_found(tree, tmp_path, stub, says):
+    tree.write("tools/engine.py", "class A: pass\nclass B: pass\na = A()\n")
+    tree.write("engine.pyi", f"a: A\n{stub}")
+
+    run = tree.run("check_stub.py", "engine", tmp_path / "engine.pyi")
+
+    assert run.stdout == (f"{tmp_path}/engine.pyi: {says}" if says else "")
+    assert run.returncode == (1 if says else 0)
 
 
 def test_headers_finds_one_that_leans_on_others(tree):
@@ -179,12 +195,43 @@ def test_headers_leaves_to_the_build_those_that_a_source_includes_first(tree, so
     assert (tree.run("check_headers.py").returncode == 0) == left
 
 
+def test_headers_checks_all_itself_if_asked(tree):
+    """Also after a run that left some to the build: what was not checked is not remembered as good."""
+    tree.write("leat/plan/needs.h", "#pragma once\ninline A make() { return {}; }\n")
+    tree.write("leat/plan/needs.cc", '#include "leat/plan/needs.h"\n')
+    tree.write("leat/plan/CMakeLists.txt", "leat_module(plan SOURCES needs.cc)")
+    assert tree.run("check_headers.py").returncode == 0
+
+    assert tree.run("check_headers.py", "--all").returncode == 1
+
+
 def test_headers_leaves_none_without_a_guard_to_the_build(tree):
     tree.write("leat/plan/twice.h", "struct Twice {};\n")
     tree.write("leat/plan/twice.cc", '#include "leat/plan/twice.h"\n')
     tree.write("leat/plan/CMakeLists.txt", "leat_module(plan SOURCES twice.cc)")
 
     assert tree.run("check_headers.py").returncode == 1
+
+
+@pytest.mark.parametrize(("text", "status"), [
+    ("import pytest\npytest.importorskip('nowhere')\ndef test_a(): pass\n", 0),
+    ("import helper\ndef test_a(): pass\n", 0),
+    ("def test_a(): pass\n", 0),
+    ("def a_test(): pass\n", 1),
+])
+@pytest.mark.parametrize("others", [True, False])
+def test_a_python_file_without_a_test_is_found_and_one_that_is_skipped_is_not(tree, tmp_path, text, status, others):
+    tree.write("tests/python/test_x.py", text)
+    tree.write("tests/python/helper.py", "import pytest\npytest.skip('not here', allow_module_level=True)\n")
+    tree.write("tests/stress/helper.py", "")
+    if others:
+        tree.write("tests/stress/test_y.py", "def test_b(): pass\n")
+    tree.write("build/compile_commands.json", "[]")
+    tree.write("build/CTestTestfile.cmake", "")
+
+    run = tree.run("check_tests_built.py", tmp_path / "build")
+
+    assert (run.returncode, run.stdout) == (status, "tests/python/test_x.py: no test of it is run\n" if status else "")
 
 
 def test_names_of_this_repository_are_unique():

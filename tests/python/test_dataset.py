@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+
 import numpy as np
 import pytest
 
 import leat
+import leat.testing
 from small_datasets import make_pictures, make_shards, tar_of, write
 
 
@@ -246,6 +250,23 @@ def test_concat_of_a_bucket_and_a_folder_says_that_no_version_is_checked(serve, 
     both = leat.Dataset.concat([one, two])
     assert len(read_keys(both)) == 6
     assert [record.levelname for record in caplog.records if "none is checked" in record.message] == ["WARNING"]
+
+
+def test_concat_with_a_catalogue_without_etags_says_to_have_it_listed(tmp_path, caplog):
+    for name in ("one", "two"):
+        make_pictures(tmp_path / name, 3)
+    # A catalogue beside a folder has no times of its files, which take the place of ETags.
+    subprocess.run(
+        [leat.testing.find_binary(), "index", str(tmp_path / "two"), "--publish"], capture_output=True, check=True
+    )
+    one, two = leat.Dataset(tmp_path / "one"), leat.Dataset(tmp_path / "two")
+
+    leat.Dataset.concat([one, two])
+
+    (said,) = [record.message for record in caplog.records if "none is checked" in record.message]
+    assert re.search(r"the catalogue of \S*two has no versions \(ETags\)", said)
+    assert 'refresh="always"' in said and re.search(r"`leat index \S*two --publish`", said)
+    assert "kinds" not in said
 
 
 def test_concat_takes_what_is_joined_already(dataset, tmp_path):

@@ -113,13 +113,13 @@ def of_many_scans(scans: int, side: int) -> bytes:
 
 def test_scans_are_bounded_by_the_pixels_that_they_pass_over(tmp_path):
     (tmp_path / "many.jpg").write_bytes(of_many_scans(180, 5000))
-    began = time.monotonic()
+    began = time.process_time()
     with (
         leat.Loader(tmp_path, batch_size=1, shuffle=False, ops=[DecodeImage(), Resize((32, 32))], memory="1GiB", fields=["image"]) as loader,
         pytest.raises(leat.Corrupt, match=r"many.jpg.*more than 16 scans of 5000 x 5000 pixels"),
     ):
         next(iter(loader))
-    assert time.monotonic() - began < 3
+    assert time.process_time() - began < 3  # Other programs have cores, too.
 
 
 def test_small_pictures_may_have_many_scans(tmp_path):

@@ -26,6 +26,7 @@ from leat.ops import (
     RandomCrop,
     RandomHorizontalFlip,
     RandomResizedCrop,
+    RandomVerticalFlip,
     Resize,
 )
 from leat.ops._op import dtype_name
@@ -318,6 +319,19 @@ def test_sixteen_bits_of_colour_are_kept(layout, channels):
             for half in (kept >> 8, kept & 255)
         )
         np.testing.assert_array_equal(run(op), upper << 8 | lower)
+
+
+@pytest.mark.parametrize("flip", [RandomHorizontalFlip(1), RandomVerticalFlip(1)])
+def test_sixteen_bits_of_colour_stay_together_in_a_flip_before_a_resize(flip):
+    stored = colours(40, 40)
+    turned = stored[:, ::-1] if isinstance(flip, RandomHorizontalFlip) else stored[::-1]
+
+    for op in (
+        Resize((20, 20), interpolation="nearest"),
+        RandomResizedCrop(20, scale=(1, 1), ratio=(1, 1), interpolation="nearest"),
+    ):
+        made = Chain([DecodeImage(mode="RGB;16", layout="HWC"), flip, op])(deep_png(stored))
+        np.testing.assert_array_equal(made, turned[1::2, 1::2])
 
 
 def test_grey_of_sixteen_bits_becomes_colour_of_sixteen():

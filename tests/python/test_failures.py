@@ -4,7 +4,9 @@ remedy; nothing hangs, nothing leaks, and delivered batches stay delivered."""
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
+import http.server
 import io
 import json
 import os
@@ -147,6 +149,45 @@ def test_doctor_asks_a_plain_web_server(pictures, serve):
     code, reach = reach_of(served.http_url)
     assert reach["good"] and "answers in" in reach["found"] and "no catalogue is published" in reach["found"]
     assert "leat index --publish" in reach["remedy"]
+
+
+class _NothingBeside(http.server.SimpleHTTPRequestHandler):
+    """Answers 403 for what is not there, as many hosts do."""
+
+    def send_error(self, code, message=None, explain=None):
+        super().send_error(403 if code == 404 else code, message, explain)
+
+    def log_message(self, *words):
+        pass
+
+
+def test_doctor_asks_for_the_objects_that_are_named(tmp_path):
+    for number in range(3):
+        write(tmp_path / f"shard-{number:04}.tar", b"x" * 512)
+    handler = functools.partial(_NothingBeside, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+
+        code, reach = reach_of(f"{url}/shard-0000.tar")
+        assert code == 0 and reach["good"] and "shard-0000.tar answers in" in reach["found"], reach
+        code, reach = reach_of(f"{url}/shard-{{0000..0002}}.tar")
+        assert code == 0 and reach["good"] and "the first of 3 objects" in reach["found"], reach
+        code, reach = reach_of(f"{url}/shard-0003.tar")
+        assert code == 1 and not reach["good"] and "shard-0003.tar" in reach["found"], reach
+        server.shutdown()
+
+
+def test_doctor_asks_a_bucket_for_the_object_that_is_named(tmp_path, monkeypatch):
+    (tmp_path / "b").mkdir()
+    write(tmp_path / "b/train.parquet", b"x" * 512)
+    with leat.testing.Bucket(tmp_path, latency="0") as bucket:
+        for name, value in bucket.env().items():
+            monkeypatch.setenv(name, value)
+        code, reach = reach_of("s3://b/train.parquet")
+        assert code == 0 and reach["good"] and "train.parquet answers in" in reach["found"], reach
+        code, reach = reach_of("s3://b/test.parquet")
+        assert code == 1 and not reach["good"] and "test.parquet" in reach["found"], reach
 
 
 def test_a_host_that_does_not_exist_is_told_soon():

@@ -88,6 +88,7 @@ def test_pip_installs_into_an_environment_of_its_own(page):
     made = re.search(r"python3 -m venv (\S+) && \. (\S+)/bin/activate", text)
 
     assert made and made[1] == made[2]
+    assert made[1] != "~/leat", "a clone in the home folder lies there"
     assert made.end() < text.index("pip install .")
 
 
@@ -168,8 +169,9 @@ def test_the_demo_installs_what_it_imports_and_no_more():
 SAID = (
     "dev: setting up, once\ndev: installing g++ cmake\ndev:   apt-get install, 10 s: Unpacking g++\n"
     "dev: installing 6 Python packages, and theirs, into .venv\ndev: compiling up to 430 files: at most 8 minutes\n"
-    "[1/430] Building CXX object\nmaking photographs\nLeat  294/s\n"
+    "[1/430] Building CXX object\nmaking the photographs and the digits\nLeat  294/s\n"
 )
+BROKEN = SAID.partition("making")[0] + "FAILED: leat/x.o\nx.cc:1: error: no\nninja: build stopped: subcommand failed.\n"
 
 
 @pytest.mark.parametrize(("said", "last", "parts"), [
@@ -177,13 +179,56 @@ SAID = (
     (SAID, "compiling", ["apt", "pypi", "compiling"]),
     (SAID, "pypi", ["apt", "pypi"]),
     (SAID.partition("making")[0], "demo", None),
+    (BROKEN, "demo", None),
+    (BROKEN, "compiling", None),
+    (BROKEN, "pypi", ["apt", "pypi"]),
 ])  # fmt: skip
 def test_a_set_up_is_timed_part_by_part(said, last, parts):
     done = subprocess.run([sys.executable, ROOT / "tools/time_set_up.py", last], input=said, capture_output=True, text=True, check=False)
 
     assert (done.returncode == 0) == (parts is not None)
     if parts is None:
-        assert "before the part demo" in done.stderr
+        assert "before the part demo; its reason is above" in done.stderr
+        assert "together" not in done.stdout
     else:
         assert re.findall(r"^(\w+) +\d+ s$", done.stdout, re.MULTILINE) == [*parts, "together"]
-        assert ("making photographs" in done.stdout) == (last == "demo")
+        assert ("making the photographs" in done.stdout) == (last == "demo")
+
+
+def test_the_demo_begins_with_the_line_that_its_time_begins_with():
+    first = re.search(r'\bsay\(f?"(.*)"\)', (ROOT / "examples/demo.py").read_text())
+    begins = re.search(r'"demo": r"(.*)"', (ROOT / "tools/time_set_up.py").read_text())
+
+    assert first and begins and re.match(begins[1], first[1])
+
+
+@pytest.mark.parametrize(("missing", "word", "fails"), [
+    ("nothing", "QUIET", False), ("libhwy", "QUIET", False), ("libxxhash", "REQUIRED", True),
+])  # fmt: skip
+def test_a_project_may_do_without_leat_where_a_library_is_missing(tmp_path, missing, word, fails):
+    package = tmp_path / "package"
+    package.mkdir()
+    shutil.copy(ROOT / "cmake/leat-config.cmake", package)
+    (package / "leat-targets.cmake").touch()
+    pkg_config = tmp_path / "pkg-config"
+    real = shutil.which("pkg-config")
+    pkg_config.write_text(f'#!/bin/sh\ncase "$*" in *{missing}*) exit 1 ;; esac\nexec {real} "$@"\n')
+    pkg_config.chmod(0o755)
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.22)\nproject(user LANGUAGES C CXX)\n"
+        f'find_package(leat {word})\nmessage(STATUS "leat: ${{leat_FOUND}}, ${{leat_NOT_FOUND_MESSAGE}}")\n'
+    )
+
+    done = subprocess.run(
+        ["cmake", "-G", "Ninja", "-S", tmp_path, "-B", tmp_path / "build", f"-Dleat_DIR={package}",
+         f"-DPKG_CONFIG_EXECUTABLE={pkg_config}"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert (done.returncode != 0) == fails, done.stderr
+    if fails:
+        assert f"Leat stands on {missing}, which pkg-config does not find" in " ".join(done.stderr.split())
+    elif missing == "nothing":
+        assert "-- leat: 1, \n" in done.stdout
+    else:
+        assert f"-- leat: FALSE, Leat stands on {missing}," in done.stdout

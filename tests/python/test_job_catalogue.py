@@ -126,8 +126,9 @@ def test_a_builder_that_dies_is_taken_over(folder, serve, tmp_path):
     builder = job.start(0)
     while served.counters()["list"] == 0:
         time.sleep(0.02)
+    builder.send_signal(signal.SIGSTOP)  # Or it might be done before it is killed.
     others = [job.start(rank) for rank in (1, 2)]
-    time.sleep(0.3)
+    time.sleep(1)
     builder.send_signal(signal.SIGKILL)
     builder.communicate()
 

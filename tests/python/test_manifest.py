@@ -471,7 +471,7 @@ def test_an_object_of_another_size_than_the_table_says_is_refused(photos, serve,
     served = serve(photos)
     url, options = (served.url, served.options) if is_bucket else (photos, {})
     dataset = leat.Dataset.from_manifest(f"{url}/sized.csv", fields={"x": "path"}, sizes={"x": "size"}, **options)
-    with pytest.raises(leat.Corrupt, match=r"a\.bin.*it has 3 bytes, not 2"):
+    with pytest.raises(leat.Corrupt, match=r"a\.bin.*it has 3 bytes, not 2\); index again, or correct the sizes"):
         dataset[0]
 
 

@@ -8,9 +8,12 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -307,6 +310,20 @@ def test_a_mask_beside_a_picture_is_not_made_a_jpeg(tmp_path):
         assert [min(Image.open(io.BytesIO(sample[name])).size) for name in ("image", "right")] == [8, 8]
 
 
+@pytest.mark.parametrize(("column", "says"), [
+    ("mask", "'image', 'mask' hold pictures"), ("boxes", "'boxes' would no longer fit"),
+])  # fmt: skip
+def test_what_one_sample_alone_has_beside_its_picture_is_noticed(tmp_path, column, says):
+    write(tmp_path / "in/0.jpg", encoded(pixels(0, 90, 50), "JPEG"))
+    write(tmp_path / "in/7.mask", encoded(np.full((50, 90), 7, np.uint8)))
+    write(tmp_path / "in/7.boxes", b"[[1, 2, 30, 40]]")
+    rows = [f"0.jpg,{f'7.{column}' if number == 7 else ''}" for number in range(100)]
+    write(tmp_path / "in/table.csv", "\n".join([f"image,{column}", *rows]).encode())
+    made = leat.Dataset.from_manifest(tmp_path / "in/table.csv", fields={"image": "image", column: column})
+    with pytest.raises(leat.InvalidArgument, match=says):
+        pack(made, tmp_path / "out", resize=8)
+
+
 @pytest.mark.parametrize("name", ["boxes", "gt_bboxes", "image.keypoints", "bbox"])
 def test_boxes_in_pixels_would_not_fit_a_smaller_picture(name):
     fields = [Field("image", "bytes", "image"), Field(name, "rows", name)]
@@ -364,6 +381,24 @@ def test_a_place_of_other_shards_is_refused(pictures, tmp_path):
     with pytest.raises(leat.InvalidArgument, match="leat pack did not write it"):
         pack(pictures, tmp_path / "mine")
     assert (tmp_path / "mine/000000.tar").read_bytes() == b"mine"
+
+
+def test_a_place_of_another_version_of_leat_is_refused_by_both_names(pictures, tmp_path, monkeypatch):
+    note = tmp_path / "out/.leat/pack/plan"
+    with monkeypatch.context() as older:
+        older.setattr(_plan, "__version__", "0.0.7")
+        pack(pictures, tmp_path / "out")
+        pack(pictures, tmp_path / "out")
+    before = files_in(tmp_path / "out")
+    here = re.escape(leat.__version__)
+    with pytest.raises(leat.InvalidArgument, match=rf"Leat 0\.0\.7 wrote.*this Leat, {here},.*with Leat 0\.0\.7"):
+        pack(pictures, tmp_path / "out")
+    with pytest.raises(leat.InvalidArgument, match="other data, or of other options: give"):
+        pack(pictures, tmp_path / "out", shard_bytes=5000)
+    assert files_in(tmp_path / "out") == before
+    note.write_text(note.read_text().split("leat-")[0])  # As versions wrote it that did not say which they were.
+    with pytest.raises(leat.InvalidArgument, match="other options, or of another version of Leat"):
+        pack(pictures, tmp_path / "out")
 
 
 @pytest.mark.parametrize("is_bucket", [False, True])
@@ -437,29 +472,49 @@ def test_the_command_packs_from_a_bucket_into_a_bucket(tmp_path, fresh_cache):
     ]
 
 
+def test_ctrl_c_ends_it_in_an_outage(tmp_path):
+    """The plan is written, and the shards wait for the store."""
+    make_pictures(tmp_path / "in", 40)
+    (tmp_path / "store/out").mkdir(parents=True)
+    with leat.testing.Bucket(tmp_path / "store", latency="1ms", fault_script="after 0 PUT 0 503 x*") as bucket:
+        process = subprocess.Popen(
+            [find_binary(), "pack", tmp_path / "in", "s3://out", "--shard-bytes", "3000"], stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True, env={**os.environ, **bucket.env()},
+        )  # fmt: skip
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(4)
+        begun = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 1
+    assert time.monotonic() - begun < 10
+    assert process.stderr.read().endswith("leat: stopped\n")
+    assert (tmp_path / "store/out/.leat/pack/plan").exists()
+
+
 def test_a_killed_command_loses_nothing(tmp_path, fresh_cache):
     make_pictures(tmp_path / "store/in", 240)
     (tmp_path / "store/out").mkdir()
     whole = tmp_path / "whole"
     pack(tmp_path / "store/in", whole)
-    rng = random.Random(9)
-    with leat.testing.Bucket(tmp_path / "store", latency="30ms") as bucket:
-        environment = {**os.environ, **bucket.env()}
-        words = [find_binary(), "pack", "s3://in", "s3://out", "--shard-bytes", "3000"]
-        kills = 0
-        for _ in range(12):
-            process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            try:
-                process.wait(0.5 + 1.5 * rng.random())
-                break
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-                kills += 1
-        done = run("s3://in", "s3://out", "--shard-bytes", "3000", env=environment)
+    words = ["s3://in", "s3://out", "--shard-bytes", "3000"]
+    written: set[str] = set()
+    for puts in (7, 10, 15):
+        with leat.testing.Bucket(tmp_path / "store", fault_script=f"after {puts} PUT * slow:600s x*") as bucket:
+            process = subprocess.Popen(
+                [find_binary(), "pack", *words], env={**os.environ, **bucket.env()}, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            while bucket.counters()["put"] <= puts:  # Then it waits for a write.
+                assert process.poll() is None
+                time.sleep(0.01)
+            process.kill()
+            process.wait()
+        before, written = written, {name for name in files_in(tmp_path / "store/out") if name.endswith(".tar.json")}
+        assert before < written, "each call goes on"
+    with leat.testing.Bucket(tmp_path / "store") as bucket:
+        done = run(*words, env={**os.environ, **bucket.env()})
 
     assert done.returncode == 0, done.stderr
-    assert kills >= 2
     shards = {name: data for name, data in files_in(tmp_path / "store/out").items() if name[0] != "."}
     assert shards == {name: data for name, data in files_in(whole).items() if name[0] != "."}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import time
 
 import pytest
 
+from leat._prepare import _flow, _ray
 from leat.testing import find_binary
 from prepare_flows import FLOW, check_whole, done, flow_in, here, log_of, notes_of, printed, state_of
 from slurm_cluster import cluster
@@ -83,6 +85,19 @@ def test_the_script_for_slurm_is_printed(tmp_path):
         assert (lines[-2:] == ["--page", os.path.abspath("a b.html")]) == has_page
 
 
+@pytest.mark.parametrize(("name", "says"), [
+    ("plain", "{}/plain/slurm-%A-%a.out"),
+    ("a#b", '"{}/a#b/slurm-%A-%a.out"'),
+    ("a b's", '"{}/a b\'s/slurm-%A-%a.out"'),
+    ("50%j", "{}/50%%j/slurm-%A-%a.out"),
+])  # fmt: skip
+def test_the_output_is_named_so_that_slurm_reads_it_as_it_is(tmp_path, monkeypatch, name, says):
+    (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / name)
+    flow = flow_in(tmp_path, "in", text='state = "s3://bucket/state"\n' + SHORT)
+    assert f"#SBATCH --output={says.format(tmp_path)}\n" in printed(flow, "--on", "slurm", "--print")
+
+
 def test_an_option_for_sbatch_is_one_line(tmp_path):
     flow = flow_in(tmp_path, "in", text=SHORT)
     code, _, err = here(flow, "--on", "slurm", "--print", "--sbatch=--x\nrm -rf /")
@@ -126,6 +141,22 @@ if "default_worker" in " ".join(sys.orig_argv):
     assert len(ends) == len(notes_of(flow)) and len({event["pid"] for event in ends}) >= 2
     [again] = [event for event in events if event["event"] == "retry"]
     assert (again["step"], again["unit"]) == ("2-verify", 3) and "Ray: " in again["error"]
+
+
+def test_a_process_of_ray_keeps_what_it_knows_of_one_flow(tmp_path, monkeypatch):
+    knew = []
+
+    def do(flow, state, steps, asked):
+        knew.append(len(steps))
+        steps[asked["step"]] = "its dataset"
+
+    monkeypatch.setattr(_ray, "_known", {})
+    monkeypatch.setattr(_ray, "do", do)
+    flow = _flow.read(str(flow_in(tmp_path, "in", text=SHORT)))
+    for number in (1, 1, 2, 3):
+        _ray._do({**dataclasses.asdict(flow), "state": f"{tmp_path}/state-{number}"}, {"step": 0, "unit": 0})
+
+    assert knew == [0, 1, 0, 0] and len(_ray._known) == 1
 
 
 def test_without_ray_it_says_so(tmp_path, monkeypatch):

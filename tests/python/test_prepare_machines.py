@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import html.parser
 import itertools
 import json
@@ -12,6 +13,7 @@ import random
 import subprocess
 import threading
 import time
+import types
 from collections import deque
 
 import pytest
@@ -278,6 +280,18 @@ def test_a_page_of_progress_is_written(source, tmp_path):
     units = len(notes_of(flow))
     assert f"Units done{units} of {units}" in read.text and "Statedone" in read.text
     assert not list(tmp_path.glob("page.html.*"))
+
+
+def test_a_page_that_cannot_be_written_leaves_no_draft(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    flow, nobody = _flow.read(str(flow_in(tmp_path, "in", text=SHORT))), types.SimpleNamespace(workers=list)
+    page = _page.Page(str(tmp_path / "page.html"), flow, State(flow), nobody, ["1-index"])
+    monkeypatch.setattr(_page.os, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        page.__enter__()
+    assert not list(tmp_path.glob("page.html*"))
 
 
 def test_the_page_tells_why_a_unit_failed(tmp_path):

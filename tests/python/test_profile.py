@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections.abc
 import contextlib
 import os
 import pathlib
@@ -273,6 +274,51 @@ def test_a_batch_that_is_given_again_is_as_new():
         assert batch["pair"].first.tolist() == [2, 1] and batch["pair"].second == [1, 2, 3]
         assert type(batch["pair"]) is Pair
         assert batch["wide"] is kept["wide"], "a copy of much would be part of the step"
+
+
+class Columns(collections.abc.MutableMapping):
+    """As a TensorDict: iterating over it gives its rows."""
+
+    def __init__(self, columns):
+        self._columns = dict(columns)
+
+    def __copy__(self):
+        return Columns(self._columns)
+
+    def __len__(self):
+        return len(next(iter(self._columns.values())))
+
+    def __iter__(self):
+        return zip(*self._columns.values())
+
+    def keys(self):
+        return self._columns.keys()
+
+    def __getitem__(self, name):
+        return self._columns[name]
+
+    def __setitem__(self, name, column):
+        self._columns[name] = column
+
+    def __delitem__(self, name):
+        del self._columns[name]
+
+
+def test_batches_of_any_class_are_given_again():
+    import torch
+
+    from leat._profile import hook
+
+    kept = {"columns": Columns({"x": np.ones(3)}), "ragged": leat.Ragged(np.ones(3), np.array([0, 1, 3])),
+            "sparse": torch.eye(3).to_sparse()}  # fmt: skip
+    with pytest.raises(RuntimeError):
+        _ = kept["sparse"].nbytes
+    for batch in hook.Replay([kept], None, 1, 3, None):
+        batch["columns"]["x"] *= 2
+        batch["ragged"].values *= 2
+        assert batch["columns"]["x"].tolist() == batch["ragged"].values.tolist() == [2, 2, 2]
+        assert list(batch["ragged"].offsets) == [0, 1, 3] and batch["ragged"].shapes is None
+        assert batch["sparse"] is kept["sparse"]
 
 
 def test_no_batch_is_fetched_in_a_step_that_counts_as_compute(data, project, notes):
@@ -580,12 +626,15 @@ def test_writes_of_every_kind_are_acknowledged_as_a_store_would(tmp_path, projec
 
 
 EIGHT_WORKERS = """
-import os, time, boto3
+import multiprocessing, os, time, boto3
 from torch.utils.data import DataLoader, Dataset
+
+AHEAD = 8 * 2  # Batches: each worker's two.
 
 class Objects(Dataset):
     def __init__(self):
         self.s3, self.pid = None, None
+        self.read = multiprocessing.Value("i", 0)
         self.keys = [one["Key"] for page in self.client().get_paginator("list_objects_v2").paginate(Bucket="b")
                      for one in page["Contents"]]
     def client(self):
@@ -595,10 +644,26 @@ class Objects(Dataset):
     def __len__(self):
         return len(self.keys)
     def __getitem__(self, index):
-        return len(self.client().get_object(Bucket="b", Key=self.keys[index])["Body"].read())
+        size = len(self.client().get_object(Bucket="b", Key=self.keys[index])["Body"].read())
+        with self.read:
+            self.read.value += 1
+        return size
+    def wait_for(self, count):
+        """Whether so much has been read; False once a second passes without a read, as where batches are replayed."""
+        seen, since = -1, time.monotonic()
+        while self.read.value < count:
+            if self.read.value > seen:
+                seen, since = self.read.value, time.monotonic()
+            elif time.monotonic() - since > 1:
+                return False
+            time.sleep(0.001)
+        return True
 
 if __name__ == "__main__":
-    for batch in DataLoader(Objects(), batch_size=4, num_workers=8):
+    objects, reads = Objects(), True
+    for number, batch in enumerate(DataLoader(objects, batch_size=4, num_workers=8), start=1):
+        # As many batches are ahead before each step, on a busy machine too.
+        reads = reads and objects.wait_for(min(4 * (number + AHEAD), 600))
         time.sleep(0.03)
 """
 

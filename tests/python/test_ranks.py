@@ -10,7 +10,8 @@ import sys
 import pytest
 
 import leat
-from small_datasets import make_blobs, run_python
+from leat.ops import DecodeImage, Resize
+from small_datasets import make_blobs, make_pictures, run_python
 
 PROGRAM = """
 import contextlib, os, sys, time, leat
@@ -104,6 +105,28 @@ def test_memory_is_the_nodes(blobs, monkeypatch, local_ranks):
         else:
             with pytest.raises(leat.ResourceExhausted, match="memory"):
                 next(iter(loader))
+
+
+def test_a_batch_that_does_not_fit_beside_the_decoders_part_says_the_figure_that_does(tmp_path, monkeypatch):
+    """A batch of 12.1 MiB fits into a half of 32 MiB, but not into the three quarters of it that are for batches."""
+    make_pictures(tmp_path, 128)
+    for name, value in zip(LAUNCHERS["torchrun"], (0, 2, 0, 2)):
+        monkeypatch.setenv(name, str(value))
+
+    def first_batch_in(memory: str):
+        options = {"ops": [DecodeImage(), Resize((256, 256))], "global_batch_size": 128, "shuffle": True}
+        with leat.Loader(tmp_path, memory=memory, **options) as loader:
+            return next(iter(loader))
+
+    with pytest.raises(leat.ResourceExhausted) as told:
+        first_batch_in("32MiB")
+
+    said = re.search(
+        r"share of memory= is 16 MiB \(1 of 2 ranks on this node\), 12 MiB of it for batches; "
+        r"raise memory= to more than ([\d.]+) MiB", str(told.value))  # fmt: skip
+    assert said, told.value
+    assert float(said[1]) > 32
+    first_batch_in(f"{float(said[1]) + 1}MiB")
 
 
 def memory_is_shared_by_four(blobs) -> bool:

@@ -99,6 +99,42 @@ def test_what_a_function_holds_is_compared(made):
     assert in_words(made(1)) == in_words(made(1)) != in_words(made(2))
 
 
+class Wrapping:
+    """A decorator that is an object, as `functools.update_wrapper` makes one."""
+
+    def __init__(self, function, by: int) -> None:
+        functools.update_wrapper(self, function)
+        self.by = by
+
+    def __call__(self, value):
+        return self.__wrapped__(value) + self.by
+
+
+def called_with(number: int):
+    class Called:
+        def plus(self, more, value):
+            return value + more
+
+        __call__ = functools.partialmethod(plus, number)
+
+    return Called()
+
+
+@pytest.mark.parametrize("made", [lambda by: Wrapping(by_table, by), called_with])
+def test_what_an_object_holds_is_compared_however_it_is_called(made):
+    assert made(1)(0) != made(2)(0)
+    assert in_words(made(1)) == in_words(made(1)) != in_words(made(2))
+
+
+@pytest.mark.parametrize("asks", [
+    lambda value: globals()["TABLE"][value], lambda value: vars(sys.modules[__name__])["TABLE"][value],
+    lambda value: locals()["value"],
+])  # fmt: skip
+def test_names_that_are_looked_up_by_text_are_refused(asks):
+    with pytest.raises(ValueError, match="asks for (globals|vars|locals), which may differ"):
+        in_words(asks)
+
+
 class Tool:
     @staticmethod
     def apply(value):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import struct
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -90,7 +92,7 @@ def test_ragged_pictures_have_their_own_shapes(uneven):
     assert step == N / 4 - 1
 
 
-def test_a_ragged_of_a_torch_type_that_numpy_has_not_pads():
+def test_a_ragged_of_a_torch_type_that_numpy_has_not_pads_and_becomes_lists():
     torch = pytest.importorskip("torch")
     values = torch.arange(12).to(torch.bfloat16)
     rows = leat.Ragged(values, torch.tensor([0, 2, 2, 6])).pad(value=-1)
@@ -98,8 +100,34 @@ def test_a_ragged_of_a_torch_type_that_numpy_has_not_pads():
     assert rows.tolist() == [[0, 1, -1, -1], [-1] * 4, [2, 3, 4, 5]]
     of_pairs = leat.Ragged(values.reshape(6, 2), torch.tensor([1, 2, 4])).pad(3)
     assert of_pairs.tolist() == [[[2, 3], [0, 0], [0, 0]], [[4, 5], [6, 7], [0, 0]]]
+    assert leat.Ragged(values, torch.tensor([0, 2, 2, 6])).tolist() == [[0, 1], [], [2, 3, 4, 5]]
+    assert leat.Ragged(values.to(torch.uint8), torch.tensor([0, 2, 2, 6])).tolist() == [b"\0\1", b"", b"\2\3\4\5"]
     tokens = leat.Ragged(values.to(torch.uint16), torch.tensor([0, 1, 3])).pad()
     assert tokens.dtype == torch.uint16 and tokens.tolist() == [[0, 0], [1, 2]]
+
+
+class OfJax:
+    """As an array of jax's: neither NumPy's nor torch's."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        self.dtype = array.dtype
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return self.array
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_ragged_of_jax_pads_to_an_array_of_jax(monkeypatch, is_there):
+    if is_there:
+        kind, asarray = (jax := pytest.importorskip("jax", reason="jax is not installed")).Array, jax.numpy.asarray
+    else:
+        kind = asarray = OfJax
+        monkeypatch.setitem(sys.modules, "jax", types.SimpleNamespace(numpy=types.SimpleNamespace(asarray=asarray)))
+    pictures = np.arange(10, dtype=np.float32), np.array([0, 6, 10]), np.array([[1, 2, 3], [1, 4, 1]])
+    padded = leat.Ragged(*map(asarray, pictures)).pad((4, 3), value=-1)
+    assert isinstance(padded, kind) and padded.dtype == np.float32
+    np.testing.assert_array_equal(padded, leat.Ragged(*pictures).pad((4, 3), value=-1))
 
 
 def test_ragged_in_torch(uneven):
@@ -294,6 +322,20 @@ def test_a_bad_samples_place_is_taken_in_its_shape(uneven, tmp_path):
     assert batch["index"].tolist() == [0, other, 2, 3] and other != 1
     np.testing.assert_array_equal(batch["image"][1], chw(other))
     assert batch["image_size"][1].tolist() == list(size_of(other))
+
+
+def test_a_large_picture_of_another_shape_is_decoded_within_memory_or_refused_by_its_shape(uneven, tmp_path):
+    """It is bad besides, which only decoding tells: 9.3 MiB, for which 4 MiB have no room."""
+    write(tmp_path / "0.png", (uneven / "00.png").read_bytes())
+    large = encoded(np.zeros((1800, 1800, 3), np.uint8))
+    write(tmp_path / "1.png", large[: len(large) // 2])
+    options = {"ops": [DecodeImage()], "batch_size": 1, "on_error": "substitute"}
+
+    with pytest.raises(errors.InvalidArgument, match=r"its shape is \(3, 1800, 1800\)"):
+        list(load(tmp_path, memory="4MiB", **options))
+
+    batches = list(load(tmp_path, memory="64MiB", **options))
+    assert [batch["index"].tolist() for batch in batches] == [[0], [0]]
 
 
 def test_peek_is_a_copy(uneven):

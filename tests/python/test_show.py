@@ -14,16 +14,17 @@ import struct
 import subprocess
 import time
 import wave
+import weakref
 
 import numpy as np
 import pytest
 
 import chromium
 import leat
-from leat._show import _html, _pixels
+from leat._show import _html, _pixels, _samples
 from leat.ops import (
-    Cast, DecodeImage, DecodeMask, Filter, MixUp, Normalize, PadTo, ParseBoxes, ParseInt, ParseKeypoints, RandomCrop,
-    RandomHorizontalFlip, RandomResizedCrop, Resize,
+    Cast, DecodeImage, DecodeMask, Documents, Filter, MixUp, Normalize, PadTo, ParseBoxes, ParseInt, ParseKeypoints,
+    Python, RandomCrop, RandomHorizontalFlip, RandomResizedCrop, Resize,
 )  # fmt: skip
 from leat.testing import Bucket, find_binary
 from mds_writer import write_mds
@@ -227,6 +228,31 @@ def test_a_bad_sample_and_one_that_a_filter_leaves_out_say_so(tab, tmp_path):
     assert "Filter" in tab.text(".card:nth-child(2) .bad") and "00003.png" in tab.text(".card:nth-child(4) .bad >> nth=0")
 
 
+@pytest.mark.parametrize("ids", [False, True])
+@pytest.mark.parametrize("fields", [None, ("document_ids", "tokens"), ("document_ids",), ("tokens", "position_ids")])
+def test_a_loader_shows_each_value_under_its_own_name(tmp_path, fields, ids):
+    write(tmp_path / "c/0.bin", np.arange(100, 200, dtype="<u2").tobytes())
+    tokens = leat.Dataset.tokens(tmp_path / "c", dtype="uint16", seq_len=10)
+    values = {"tokens": "102 103 104", "document_ids": "0 0 0 1 1", "position_ids": "0 1 2 0 1"}
+    with leat.Loader(tokens, batch_size=1, train=False, fields=fields, ids=ids, batch="tuple", output="numpy",
+                     ops=[Documents(eos=102)]) as loader:  # fmt: skip
+        page = leat.show(loader).html
+
+    shown = dict(re.findall(r"<dt>(\w+)</dt><dd><pre>([\d ]+)</pre>", page))
+    assert [*shown] == [*(fields or values)]
+    assert all(values[name] in shown[name] for name in shown)
+    assert ("<span class=\"soft\">0</span></h3>" in page) == ids  # The number of the sample.
+
+
+def test_a_loader_whose_function_made_another_tuple_is_not_shown(tmp_path):
+    write(tmp_path / "c/0.bin", np.arange(100, 200, dtype="<u2").tobytes())
+    tokens = leat.Dataset.tokens(tmp_path / "c", dtype="uint16", seq_len=10)
+    twice = Python(lambda batch: (*batch, *batch), per="batch")
+    with leat.Loader(tokens, batch_size=1, train=False, batch="tuple", output="numpy", ops=[twice]) as loader:
+        with pytest.raises(leat.InvalidArgument, match="a tuple of 2 values, and there is 1 field"):
+            leat.show(loader)
+
+
 @pytest.mark.parametrize("output", ["numpy", "torch"])
 def test_a_loader_shows_its_next_batch_and_stays_where_it_is(tab, pictures, tmp_path, output):
     pytest.importorskip(output)
@@ -297,6 +323,39 @@ def test_sizes_that_no_machine_has_are_told(tmp_path):
     assert page.samples == 3
     for says in ("a .npy that cannot be read", "too long to be put into a page", "as it is"):
         assert says in page.html
+
+
+def test_damaged_arrays_leave_a_long_one_on_the_page(tmp_path):
+    for name, head in (("torn", b"{'descr': ('<f4',"),
+                       ("odd", b"{'descr': ('<f4',), 'fortran_order': False, 'shape': (3,), }")):  # fmt: skip
+        write(tmp_path / f"d/{name}.npy", b"\x93NUMPY\x01\0" + struct.pack("<H", len(head) + 1) + head + b"\n")
+    np.save(tmp_path / "d/tall.npy", np.arange(5_600_000, dtype=np.uint32).astype(np.uint8).reshape(70_000, 80))
+    np.save(tmp_path / "d/wide.npy", np.zeros((80, 70_000), np.uint8))
+
+    page = leat.show(leat.Dataset(tmp_path / "d", extensions="*"))
+
+    assert page.samples == 4 and page.html.count("a .npy that cannot be read") == 2
+    assert "uint8 (70000, 80)" in page.html and "uint8 (80, 70000)" in page.html
+
+
+def test_few_samples_are_read_ahead_and_none_is_kept():
+    class Sample:
+        pass
+
+    begun: list[int] = []
+    made: list[weakref.ref] = []
+
+    def read(number: int) -> Sample:
+        begun.append(number)
+        sample = Sample()
+        made.append(weakref.ref(sample))
+        return sample
+
+    for taken, _ in enumerate(_samples._read_ahead(read, range(200))):
+        time.sleep(1e-3)  # The readers are faster.
+        assert len(begun) - taken <= _samples._AHEAD
+        assert sum(sample() is not None for sample in list(made)) <= _samples._AHEAD + _samples._READERS
+    assert sorted(begun) == list(range(200))
 
 
 def test_a_value_that_is_too_long_is_not_read(pictures, tmp_path, monkeypatch):
@@ -440,6 +499,20 @@ def test_a_file_of_ops_may_have_dataclasses(tmp_path, pictures):
 
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["samples"] == 1
+
+
+def test_a_function_of_a_file_of_ops_needs_no_process(tmp_path, pictures):
+    (tmp_path / "aug.py").write_text(
+        "from leat.ops import *\ndef darker(image):\n    return image // 2\n"
+        "def is_bright(image):\n    return bool(image.max() > 9)\n"
+        'train = [DecodeImage(layout="HWC"), Python(darker, workers="processes"),\n'
+        '         Filter(is_bright, workers="processes")]\n'
+    )
+    done = run(tmp_path, str(pictures), "--samples", "2", "--ops", "aug.py:train", "--json")
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["samples"] == 2
+    assert 'class="bad"' not in (tmp_path / "leat-show.html").read_text()
 
 
 def test_the_working_folder_is_not_imported(tmp_path, pictures):

@@ -147,12 +147,16 @@ def test_a_state_of_another_global_batch_names_the_one_to_give(corpus, sampler):
         assert len(list(loader)) == len(loader) - 1
 
 
-def test_another_global_batch_goes_on_with_each_sample_once(corpus):
+def test_a_balanced_job_goes_on_with_its_own_global_batch_alone_and_has_each_sample_once(corpus):
     def make(batch, **rank):
         return load(corpus, leat.TokenBudget(BUDGET, balance=leat.Balance()), global_batch_size=batch, **rank)
 
     state = state_after(lambda **rank: make(8, **rank), 2, 0, 5)
     begun = steps_of(lambda **rank: make(8, **rank), 1, 0, 5)
+    with make(6, rank=0, world_size=1) as loader:
+        loader.load_state_dict(state)
+        with pytest.raises(leat.InvalidArgument, match="batch of 8, .* has one of 6, .*; give global_batch_size=8,"):
+            iter(loader)
     with make(8, rank=0, world_size=1) as loader:
         loader.load_state_dict(state)
         left = sorted(sample for batch in loader for sample in documents_of(batch))

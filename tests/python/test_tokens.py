@@ -200,6 +200,35 @@ def test_fields_that_an_op_adds_come_where_they_are_asked_for(corpus, fields, id
     assert list(dict(named)) == [f"my_{name}" for name in fields]
 
 
+@pytest.mark.parametrize("fields", [("document_ids", "tokens"), ("document_ids",), ("tokens", "position_ids")])
+@pytest.mark.parametrize("form", ["tuple", "dict"])
+def test_a_function_of_batches_gets_the_batch_as_it_is_delivered(corpus, fields, form):
+    dataset = leat.Dataset.tokens(corpus, dtype="uint16", seq_len=10)
+    options = {"batch_size": 4, "train": False, "fields": fields, "batch": form, "output": "numpy", "ids": True}
+    documents, seen = leat.ops.Documents(eos=5), []
+    looks = leat.ops.Python(lambda batch: seen.append(batch) or batch, per="batch")
+
+    plain = next(iter(leat.Loader(dataset, ops=[documents], **options)))
+    looked_at = next(iter(leat.Loader(dataset, ops=[documents, looks], **options)))
+
+    assert isinstance(plain, tuple if form == "tuple" else dict)
+    for batch in (looked_at, seen[0]):
+        assert len(batch) == len(plain) == len(fields) + 2
+        if form == "dict":
+            assert [*dict(batch)] == [*dict(plain)] == [*fields, "index", "key"]
+            batch = tuple(batch.values())
+        for mine, theirs in zip(batch, plain.values() if form == "dict" else plain):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_an_op_may_add_fields_behind_a_function_of_batches(corpus):
+    dataset = leat.Dataset.tokens(corpus, dtype="uint16", seq_len=10)
+    ops = [leat.ops.Python(lambda batch: batch, per="batch"), leat.ops.Documents(eos=5)]
+    loader = leat.Loader(dataset, batch_size=4, train=False, fields={"ids": "document_ids"}, ops=ops, output="numpy")
+    batch = dict(next(iter(loader)))
+    assert [*batch] == ["ids"] and batch["ids"][0].tolist() == [0] * 6 + [1] * 4
+
+
 def test_windows_cut_at_documents(texts):
     dataset = leat.Dataset.tokens(texts, dtype="uint16", seq_len=4, eos=EOS)
 

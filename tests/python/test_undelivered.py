@@ -49,8 +49,8 @@ def test_a_handler_that_raises_in_next_loses_no_batch(pictures):
             got = 0
             with load(pictures, drop_last=False, threads=1, ops=[*DECODE, Python(slow, workers="threads")]) as loader:
                 kill = threading.Timer(0.01 + 0.0007 * number, os.kill, (os.getpid(), signal.SIGUSR1))
-                kill.start()
                 try:
+                    kill.start()
                     for _ in loader:
                         got += 4  # No call, within which the handler might run.
                     kill.join()
@@ -115,6 +115,32 @@ def test_a_batch_whose_making_is_interrupted_is_not_lost(pictures):
         with pytest.raises(leat.InvalidArgument, match="at position 0 of epoch 0 was interrupted"):
             next(batches)
         assert ids_of(loader) == right
+
+
+def test_a_second_interrupt_while_the_first_is_heeded_loses_no_batch(pictures, monkeypatch):
+    with load(pictures) as loader:
+        right = ids_of(loader)
+    to_come: list[str] = []
+
+    def interrupt(where: str) -> None:
+        if where in to_come:
+            to_come.remove(where)
+            raise KeyboardInterrupt(where)
+
+    def collate(samples):
+        interrupt("first")
+        return {"index": [sample["index"] for sample in samples]}
+
+    with load(pictures, collate=collate) as loader:
+        monkeypatch.setattr(loader._delivery, "end", lambda: interrupt("second"))
+        batches = iter(loader)
+        assert ids_of([next(batches)]) == right[:4]
+        to_come += ["first", "second"]
+        with pytest.raises(KeyboardInterrupt, match="second"):
+            next(batches)
+        assert loader.state_dict()["position"] == 4
+        loader.load_state_dict(loader.state_dict())
+        assert ids_of(loader) == right[4:]
 
 
 def test_functions_of_batches_draw_by_the_batch_however_many_threads_take_them(pictures):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import functools
 import itertools
 import logging
 import os
@@ -22,7 +23,7 @@ import pytest
 import leat
 import worker_functions as functions
 from leat import _processes, _workers
-from leat.ops import Chain, DecodeImage, Python
+from leat.ops import Chain, DecodeImage, Filter, Python
 from small_datasets import encoded, make_blobs, pixels, tar_of, write
 
 HERE = str(pathlib.Path(__file__).parent)
@@ -144,6 +145,16 @@ def test_a_function_that_cannot_be_pickled_stays_in_threads_and_is_said(blobs, c
     (said,) = [record for record in caplog.records if "stays in threads" in record.message]
     assert said.levelno == logging.WARNING
     assert "cannot be pickled" in said.message and "top level of a module" in said.message
+
+
+@pytest.mark.parametrize("workers", ["auto", "processes"])
+def test_a_function_is_named_and_what_it_holds_is_not_shown(blobs, workers):
+    held = functools.partial(functions.held, functions.Reserved(), token="password")
+    ops = [Python(functions.Reserved(), workers=workers), Python(held, workers=workers), Filter(held, workers=workers)]
+    assert [repr(op) for op in ops] == [
+        "Python(Reserved, per='sample')", "Python(partial(held), per='sample')", "Filter(partial(held), name=None)",
+    ]  # fmt: skip
+    assert batches(blobs, *ops, epochs=1)[0]["data"].tolist() == [300] * 10
 
 
 def test_a_batch_and_a_chain_need_no_processes():
@@ -316,6 +327,51 @@ def test_auto_goes_back_where_processes_are_no_faster(blobs, caplog, monkeypatch
     assert len(said) == 1 and "no faster" in said[0]
 
 
+@pytest.mark.usefixtures("busy_machine")
+def test_workers_that_an_op_asked_for_stay_when_those_of_another_are_no_faster(tmp_path, monkeypatch):
+    monkeypatch.setattr(_workers, "KEPT_GAIN", 1000.0)
+    members = [(f"{i:03}.{name}", bytes(300)) for i in range(240) for name in ("asked", "auto")]
+    write(tmp_path / "set" / "a.tar", tar_of(members))
+    ops = [in_processes(functions.place_of, field="asked"), Python(functions.heavy, field="auto")]
+    with leat.Loader(tmp_path / "set", batch_size=24, shuffle=True, threads=4, batch="dict", output="numpy",
+                     ops=ops) as loader:  # fmt: skip
+        epochs = 0
+        while loader._workers._auto._stage != "settled":  # The test's alarm ends it.
+            epochs += len([*loader]) > 0
+        last = [batch for _ in range(2) for batch in loader]
+        assert epochs and loader._workers._auto._where == "threads" and loader._workers._auto._functions[0].shipped
+    assert all(os.getpid() not in batch["asked"] for batch in last)
+    assert set(last[-1]["auto"].tolist()) == {os.getpid()}
+
+
+def test_workers_that_are_dismissed_end_and_so_does_that_of_a_late_call():
+    processes = _processes.Processes(2)
+    shipped = _workers.ship(in_processes(functions.place_of), 0)
+    pid = int(processes.call(shipped, b"", (0, 0, 0)))
+    processes.dismiss()
+    wait_until_gone([pid])
+    late = int(processes.call(shipped, b"", (0, 0, 0)))
+    assert late not in (pid, os.getpid())
+    wait_until_gone([late])
+    processes.close()
+
+
+def test_a_call_that_waits_while_workers_are_dismissed_has_its_result(tmp_path):
+    processes = _processes.Processes(1)
+    shipped = _workers.ship(in_processes(functions.waits), 0)
+    gate = os.fsencode(tmp_path / "gate")
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        calls = [threads.submit(processes.call, shipped, gate, (0, 0, 0)) for _ in range(2)]
+        while not (processes._busy and processes._changed._waiters):  # The test's alarm ends it.
+            time.sleep(0.01)
+        processes.dismiss()
+        write(tmp_path / "gate", b"")
+        pids = {int(call.result()) for call in calls}
+    assert len(pids) == 2 and os.getpid() not in pids
+    wait_until_gone(pids)
+    processes.close()
+
+
 @pytest.mark.parametrize("function", [functions.place_of, functions.sleeps])
 def test_auto_leaves_what_is_cheap_or_waits(blobs, caplog, function):
     first, last, said = watched(blobs, function, caplog)
@@ -394,7 +450,7 @@ def test_workers_end_with_a_parent_that_is_killed_while_a_forked_child_lives(blo
         import os, threading, time
 
         def fork():
-            time.sleep(2)
+            sys.stdin.readline()
             child = os.fork()
             if child == 0:
                 time.sleep(100)
@@ -405,13 +461,18 @@ def test_workers_end_with_a_parent_that_is_killed_while_a_forked_child_lives(blo
             threading.Thread(target=fork, daemon=True).start()
             read(sys.argv[1], function=worker_functions.hangs, workers="processes")
     """)
-    parent = subprocess.Popen([*command, str(blobs)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    told = [parent.stdout.readline().split() for _ in range(3)]
-    (child,) = [int(words[1]) for words in told if words[0] == "forked"]
-    pids = [int(words[0]) for words in told if words[0] != "forked"]
+    parent = subprocess.Popen(
+        [*command, str(blobs)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    pids = [int(parent.stdout.readline()) for _ in range(2)]
+    print("fork", file=parent.stdin, flush=True)
+    told, child = parent.stdout.readline().split()
+    assert told == "forked"
+    child = int(child)
     try:
         parent.kill()
         parent.wait()
+        parent.stdin.close()
         parent.stdout.close()
         wait_until_gone(pids)
         assert is_running(child)
@@ -421,7 +482,8 @@ def test_workers_end_with_a_parent_that_is_killed_while_a_forked_child_lives(blo
 
 def test_a_call_that_does_not_return_does_not_hold_up_the_end(blobs):
     with leat.Loader(blobs, batch_size=10, train=True, threads=2, ops=[in_processes(functions.hangs)]) as loader:
-        taker = threading.Thread(target=lambda: [_ for _ in raised_of(loader)], daemon=True)
+        raised: list[BaseException] = []
+        taker = threading.Thread(target=lambda: raised.extend(raised_of(loader)), daemon=True)
         taker.start()
         deadline = time.monotonic() + 30
         while len(busy := list(loader._workers._processes._busy)) < 2 and time.monotonic() < deadline:
@@ -432,6 +494,7 @@ def test_a_call_that_does_not_return_does_not_hold_up_the_end(blobs):
     assert len(pids) == 2 and time.monotonic() - began < 5
     taker.join(10)
     assert not taker.is_alive()
+    assert len(raised) == 1 and "the loader is closed" in str(raised[0])
     wait_until_gone(pids)
 
 
@@ -440,6 +503,19 @@ def raised_of(loader):
     with pytest.raises(leat.Error) as raised:
         list(loader)
     return [raised.value]
+
+
+def test_a_call_that_the_end_ends_says_so_and_blames_no_memory():
+    processes = _processes.Processes(1)
+    shipped = _workers.ship(in_processes(functions.hangs), 0)
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        call = threads.submit(processes.call, shipped, b"", (0, 0, 0))
+        while not processes._busy:  # The test's alarm ends it.
+            time.sleep(0.01)
+        processes.stop()
+        with pytest.raises(leat.Error, match=r"^Python\(hangs, per='sample'\): the loader is closed"):
+            call.result()
+    processes.close()
 
 
 def test_there_are_no_more_workers_than_can_compute_and_callers_wait_for_one():

@@ -32,6 +32,17 @@ def sleeps(data: bytes) -> int:
     return os.getpid()
 
 
+def waits(gate: bytes) -> int:
+    """Until there is a file of that name."""
+    while not os.path.exists(gate):
+        time.sleep(1e-3)
+    return os.getpid()
+
+
+def held(_held: object, value: np.ndarray, token: str) -> np.ndarray:
+    return value
+
+
 def draws(data: bytes, rng: np.random.Generator) -> float:
     return rng.random()
 
@@ -91,6 +102,16 @@ def hangs(data: bytes) -> int:
     print(os.getpid(), flush=True)
     time.sleep(1000)
     return 0
+
+
+class Reserved:
+    """Does not show what it holds."""
+
+    def __call__(self, data: bytes) -> int:
+        return len(data)
+
+    def __repr__(self) -> str:
+        raise RuntimeError("asked for its repr")
 
 
 class Unwelcome:

@@ -18,6 +18,7 @@ sys.path.insert(0, str(TESTS))
 _spec = importlib.util.spec_from_file_location("tests_conftest", TESTS / "conftest.py")
 _shared = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_shared)
+pytest_configure = _shared.pytest_configure
 _no_test_hangs = _shared._no_test_hangs
 _own_environment = _shared._own_environment
 _no_classes_met = _shared._no_classes_met

@@ -189,8 +189,9 @@ void Opened::open_quarantine(const Job& job, const Schedule& schedule,
 void Opened::open_memory(const Job& job, const RankLimits& mine,
                          std::size_t most_threads) {
   const std::uint64_t for_decoders = decoders_bytes(job, mine);
-  budget = std::make_unique<MemoryBudget>(mine.memory_bytes - for_decoders,
-                                          metrics.get(), job.local.world_size);
+  budget = std::make_unique<MemoryBudget>(
+      mine.memory_bytes - for_decoders, metrics.get(),
+      MemoryShare{.bytes = mine.memory_bytes, .ranks = job.local.world_size});
   if (for_decoders != 0) {
     decode_room = std::make_unique<MemoryBudget>(for_decoders);
   }

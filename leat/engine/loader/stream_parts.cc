@@ -29,7 +29,7 @@ Result<std::unique_ptr<StreamParts>> StreamParts::open(
   LEAT_TRY(parts->held_,
            opened.budget->reserve(for_runs + memory.queue_bytes, {}));
   parts->budget_ = std::make_unique<MemoryBudget>(
-      for_runs, opened.metrics.get(), job.local.world_size);
+      for_runs, opened.metrics.get(), opened.budget->share());
   parts->stream_ = std::make_unique<ShardStream>(
       *opened.ahead, opened.store, std::move(shards),
       StreamOptions{.window_blocks = job.order.window_blocks,

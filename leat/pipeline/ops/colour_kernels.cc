@@ -396,7 +396,9 @@ alignas(16) constexpr std::uint8_t kBackwards[16] = {
 
 void mirror_row(const std::uint8_t* HWY_RESTRICT from, std::size_t width,
                 std::uint32_t channels, std::uint8_t* HWY_RESTRICT into) {
-  if (channels == 2) return portable::mirror_row(from, width, channels, into);
+  if (channels != 1 && channels != 3) {
+    return portable::mirror_row(from, width, channels, into);
+  }
   const D8 d;
   const bool is_rgb = channels == 3;
   const V8 order = hn::Load(d, is_rgb ? kFiveBackwards : kBackwards);

@@ -31,8 +31,9 @@ void blend_from(int from, std::uint8_t* bytes, std::size_t count, float amount);
 /// Inverts the bytes that are as large as the threshold or larger.
 void invert_from(int threshold, std::uint8_t* bytes, std::size_t count);
 
-/// The pixels of a row from right to left, of 1 to 3 bytes each. `into` lies
-/// elsewhere.
+/// The pixels of a row from right to left, of `channels` bytes each: those of
+/// 1 and 3 in SIMD, others, as the 2 and 6 of 16 bits, in a plain loop. `into`
+/// lies elsewhere.
 void mirror_row(const std::uint8_t* from, std::size_t width,
                 std::uint32_t channels, std::uint8_t* into);
 

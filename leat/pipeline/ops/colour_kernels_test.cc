@@ -151,7 +151,7 @@ TEST_F(ColourKernelsTest, InvertWhatReachesTheThreshold) {
 TEST_F(ColourKernelsTest, MirrorARowAsThePlainLoopDoes) {
   on_each_target([] {
     for (const std::size_t width : kWidths) {
-      for (const std::uint32_t channels : {1u, 2u, 3u}) {
+      for (const std::uint32_t channels : {1u, 2u, 3u, 6u}) {
         const Bytes row = colour_noise(width * channels, 9);
         Bytes got(width * channels + 64, 7);
         Bytes expected = got;

@@ -421,16 +421,32 @@ void give_back(Reservation& decoder) {
   decoder.release();
 }
 
+/// Leaves the scratch to the next picture, also if the system refuses memory
+/// for this one.
+class PictureEnd {
+ public:
+  PictureEnd(Scratch& scratch, bool has_reader)
+      : scratch_(scratch), has_reader_(has_reader) {}
+  ~PictureEnd() {
+    if (has_reader_) scratch_.reader->finish();
+    give_back(scratch_.decode_memory);
+    scratch_.shrink();
+  }
+  PictureEnd(const PictureEnd&) = delete;
+  PictureEnd& operator=(const PictureEnd&) = delete;
+
+ private:
+  Scratch& scratch_;
+  const bool has_reader_;
+};
+
 }  // namespace
 
 Result<void> run_image(const ImageRunRequest& request, Scratch& scratch,
                        std::span<std::byte> out, RunNotes& notes) {
   ImageRun run(request, scratch);
-  auto done = run.run(out, notes);
-  if (!request.are_pixels) scratch.reader->finish();
-  give_back(scratch.decode_memory);
-  scratch.shrink();
-  return done;
+  const PictureEnd end(scratch, !request.are_pixels);
+  return run.run(out, notes);
 }
 
 }  // namespace leat

@@ -118,7 +118,7 @@ RunFunction function_of(Interpolation interpolation) {
 
 void AxisWeights::assign(const AxisRequest& request) {
   if (made_for_ == request) return;
-  made_for_ = request;
+  made_for_.reset();  // Until they are whole: the system may refuse memory.
   targets_.clear();
   quads_.clear();
   if (request.interpolation == Interpolation::kNearest) {
@@ -139,6 +139,7 @@ void AxisWeights::assign(const AxisRequest& request) {
   first_ = first;
   count_ = end - first;
   for (Target& target : targets_) target.first -= first;
+  made_for_ = request;
 }
 
 void AxisWeights::assign_kernel(std::span<const double> weights) {

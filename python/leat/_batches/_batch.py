@@ -164,7 +164,11 @@ class Names:
             return batch
         if not self._are_known:
             self._check(tuple(batch))
-        return {self._others.get(field, field): value for field, value in batch.items()}
+        return {self.name_of(field): value for field, value in batch.items()}
+
+    def name_of(self, field: str) -> str:
+        """The name of one field."""
+        return self._others.get(field, field)
 
     def _check(self, delivered: Sequence[str]) -> None:
         for field, name in self._others.items():

@@ -59,6 +59,7 @@ class Delivery:
         self._names = _batch.Names(names)
         self._collate = collate
         self._functions = _batch_functions(self.ops)
+        self._before_choice = _before_choice(self.ops)
         for op in self.ops:
             if isinstance(op, BatchOp):
                 op.check_beside(self.ops)
@@ -154,11 +155,13 @@ class Delivery:
         if made is None:
             made = self._to_output(_numbers(fields, dtypes))
         batch: Any = dict(made)
-        for function in self._functions:
+        for function in self._functions[: self._before_choice]:
             batch = function(batch, self._kind, place)
         if isinstance(batch, dict):
-            if self._asks_for_added:
-                batch = self._chosen(batch, [name for name, _ in fields])
+            batch = self._chosen(batch, [name for name, _ in fields])
+        for function in self._functions[self._before_choice :]:
+            batch = function(batch, self._kind, place)
+        if isinstance(batch, dict):
             batch = self._names.given(batch)
             if self._kind == "tuple":
                 batch = tuple(batch.values())
@@ -166,10 +169,21 @@ class Delivery:
             return self._collate(_functions.split_samples(batch))
         return _batch.BatchDict(batch) if type(batch) is dict else batch
 
+    def names(self, delivered: Iterable[str]) -> list[str]:
+        """The names of the values of a batch in their order, as far as no function of the user's makes others.
+
+        Args:
+            delivered: the fields of the engine.
+        """
+        delivered = list(delivered)
+        batch = self._chosen(dict.fromkeys((*delivered, *self._added)), delivered)
+        return [self._names.name_of(field) for field in batch]
 
     def _chosen(self, batch: dict[str, Any], delivered: Iterable[str]) -> dict[str, Any]:
         """The fields that were asked for, in that order; then those that nobody could name: of ids=, or of a
-        function of batches."""
+        function of batches. All, if none was asked for that ops add."""
+        if not self._asks_for_added:
+            return batch
         others = {*self._added, *(() if self.fields else delivered)} - _UNASKED
         rest = [name for name in batch if name not in self._asked and name not in others]
         return {name: batch[name] for name in (*self._asked, *rest) if name in batch}
@@ -205,6 +219,17 @@ def _batch_functions(ops: Sequence[_ops.Op]) -> list[Callable[..., Any]]:
             functions.append(op.for_batch(place))
             is_own = False
     return functions
+
+
+def _before_choice(ops: Sequence[_ops.Op]) -> int:
+    """The number of functions that make the batch before the fields are chosen that were asked for: those before the
+    first function of the user's that gets the whole batch; all, if an op behind that one adds fields."""
+    of_batches = [op for op in ops if isinstance(op, BatchOp) or (isinstance(op, _ops.Python) and op.per == "batch")]
+    for before, op in enumerate(of_batches):
+        if isinstance(op, _ops.Python) and op._field is None:
+            add_later = any(getattr(each, "adds", ()) for each in of_batches[before:])
+            return len(of_batches) if add_later else before
+    return len(of_batches)
 
 
 def _numbers(fields: list[tuple[str, Any]], dtypes: Mapping[str, Any]) -> list[tuple[str, Any]]:

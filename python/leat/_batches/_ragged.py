@@ -55,9 +55,10 @@ class Ragged:
 
     def tolist(self) -> list[Any]:
         """Each sample as bytes if it is a run of uint8, else as a list of numbers."""
-        samples = [np.asarray(sample) for sample in self]
-        if all(s.dtype == np.uint8 and s.ndim == 1 for s in samples):
-            return [s.tobytes() for s in samples]
+        # NumPy has not all of torch's types.
+        samples = [sample.cpu() if is_torch(sample) else np.asarray(sample) for sample in self]
+        if all(str(s.dtype) in ("uint8", "torch.uint8") and s.ndim == 1 for s in samples):
+            return [np.asarray(s).tobytes() for s in samples]
         return [s.tolist() for s in samples]
 
     def pad(self, to: Any = None, value: float = 0) -> Any:
@@ -99,6 +100,11 @@ class Ragged:
         return jax.numpy.asarray(made)
 
     def _pad_shapes(self, to: Any, value: float) -> Any:
+        if not isinstance(self.values, np.ndarray) and not is_torch(self.values):
+            import jax
+
+            here = Ragged(np.asarray(self.values), np.asarray(self.offsets), np.asarray(self.shapes))
+            return jax.numpy.asarray(here._pad_shapes(to, value))
         shapes = np.asarray(self.shapes)
         largest = shapes.max(axis=0, initial=0)
         wanted = self._wanted(to, shapes, largest)

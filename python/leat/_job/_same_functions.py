@@ -28,8 +28,10 @@ from typing import Any
 
 _ASKS = re.compile(
     r"environ|getenv|getpid|gethostname|get_coordinate|current_device|process_index|get_\w*rank\w*|(?:local|global)_rank"
+    r"|globals|locals|vars"
 )
-"""Names by which a function may learn which process it is in: of Python, torch, JAX, Megatron and trainers."""
+"""Names by which a function may learn which process it is in: of Python, torch, JAX, Megatron and trainers. By the last
+it reaches what no name of its code tells."""
 _LIBRARIES = {
     "numpy", "scipy", "torch", "torchvision", "torchaudio", "PIL", "cv2", "skimage", "albumentations", "kornia", "jax",
     "tensorflow", *sys.stdlib_module_names,
@@ -37,6 +39,7 @@ _LIBRARIES = {
 """Packages whose functions do not ask which process they are in, but for those names."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _MOST_BYTES = 256 << 20
+_CACHE = type(functools.lru_cache(maxsize=None)(len))
 
 
 def in_words(function: Any) -> str:
@@ -107,7 +110,7 @@ class _Words(pickle.Pickler):
             return str, (f"{value.__module__}.{value.__qualname__}",), (value.__bases__, _held_by(value))
         if inspect.isbuiltin(value) and isinstance(value.__self__, (ModuleType, type(None))):
             return str, (f"{value.__module__}.{value.__qualname__}",)
-        if hasattr(value, "__wrapped__") and not isinstance(value, type):  # A cache's.
+        if isinstance(value, _CACHE):  # Others that wrap hold more than that, and pickle looks at all of it.
             return str, (type(value).__qualname__,), value.__wrapped__
         return NotImplemented
 
@@ -158,7 +161,7 @@ def _held_by(owner: type) -> list[tuple[str, Any]]:
         if isinstance(value, (property, functools.cached_property)):
             value = [getattr(value, each, None) for each in ("fget", "fset", "fdel", "func")]
         is_given = name.startswith("__") or name == "_abc_impl" or inspect.isdatadescriptor(value)
-        if inspect.isfunction(value) or not is_given:
+        if inspect.isfunction(value) or name == "__call__" or not is_given:
             held.append((name, value))
     return held
 

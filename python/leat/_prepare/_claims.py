@@ -40,6 +40,8 @@ _MOST_FAILED = 20
 _REMEMBERS = 0.5
 """Seconds for which a note of another worker is taken as read."""
 _FIRST_WAIT, _MOST_WAIT = 0.05, 2.0
+PATIENCE = 2.0
+"""Seconds for which a call that ends early waits for what it says last, whose store may be out."""
 
 
 @dataclass
@@ -80,11 +82,9 @@ class Claims:
         self._beats.start()
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, kind: Any, *_: Any) -> None:
         self._over.set()
-        self._beats.join()
-        with contextlib.suppress(Error, OSError):  # Then the lease ends it.
-            self._tell(has_ended=True)
+        self._beats.join(None if kind is None else PATIENCE)
         for path, file in self._locks:
             with contextlib.suppress(OSError):
                 os.unlink(path)
@@ -180,6 +180,8 @@ class Claims:
         while not self._over.wait(min(self._lease / _BEATS, _MOST_PAUSE)):
             with contextlib.suppress(Error, OSError):  # The next one may arrive; take() sees whether one did.
                 self._tell()
+        with contextlib.suppress(Error, OSError):  # Then the lease ends it.
+            self._tell(has_ended=True)
 
     def _tell(self, has_ended: bool = False) -> None:
         with self._lock:

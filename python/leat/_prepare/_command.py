@@ -115,12 +115,9 @@ def _check(options: argparse.Namespace) -> None:
 def _tell_status(flow: Flow, options: argparse.Namespace) -> None:
     state = State(flow, is_only_read=True)
     state.claim()
-    lines: list[dict[str, Any]] = []
-    for number in range(len(flow.steps)):
-        step = step_of(flow, state, number)
-        missing, count = step.missing(), step.count()
-        lines.append({"step": step.name, "done": count - len(missing), "units": count})
-    is_done = (state.note("manifest") or {}).get("flow") == flow.digest
+    manifest = state.note("manifest") or {}
+    is_done = manifest.get("flow") == flow.digest
+    lines = _lines_of(manifest) if is_done else _lines_of_notes(flow, state)
     working = living(state)
     if options.json:
         print(json.dumps({"is_done": is_done, "steps": lines, "working": working}))
@@ -130,3 +127,18 @@ def _tell_status(flow: Flow, options: argparse.Namespace) -> None:
     for one in working:
         print(f"{one['host']}, process {one['pid']}: at work, as of its last note")
     print("the manifest is written" if is_done else "the manifest is not written yet")
+
+
+def _lines_of(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    """The units of the steps of a flow that is done."""
+    counts = [(step["step"], step["units"] if "units" in step else step["shards"]) for step in manifest["steps"]]
+    return [{"step": name, "done": count, "units": count} for name, count in counts]
+
+
+def _lines_of_notes(flow: Flow, state: State) -> list[dict[str, Any]]:
+    lines = []
+    for number in range(len(flow.steps)):
+        step = step_of(flow, state, number)
+        missing, count = step.missing(), step.count()
+        lines.append({"step": step.name, "done": count - len(missing), "units": count})
+    return lines

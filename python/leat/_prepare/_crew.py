@@ -5,10 +5,11 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from typing import Any, Protocol
 
 from leat import errors
+from leat._pool import threads
 from leat._prepare._claims import Claims
 from leat._prepare._left import Left
 from leat._prepare._state import State
@@ -57,11 +58,11 @@ class Crew:
                 were begun are done nevertheless, and no others.
         """
         # A claim in a bucket takes a second, in which the last unit is still under way.
-        threads = len(self._hands) * (1 if self._state.is_folder else 2)
+        count = len(self._hands) * (1 if self._state.is_folder else 2)
         failed: BaseException | None = None
-        with ThreadPoolExecutor(threads, "leat-prepare") as pool:
+        with threads(count, "leat-prepare") as pool:
             try:
-                for future in as_completed([pool.submit(self._work, number, name, left) for _ in range(threads)]):
+                for future in as_completed([pool.submit(self._work, number, name, left) for _ in range(count)]):
                     failed = failed or future.exception() or future.result()
             except BaseException:
                 left.stop()
@@ -75,12 +76,16 @@ class Crew:
         try:
             while not self._over.is_set() and (unit := left.next()) is not None:
                 hand = self._free.get()
+                if self._over.is_set():  # While it waited.
+                    self._free.put(hand)
+                    return None
                 self._claims.begins(name, unit)
                 try:
                     error = self._try(hand, number, name, unit)
                 finally:
                     self._free.put(hand)
-                self._claims.ends(name, unit, str(error or ""))
+                is_failed = error is not None and not self._over.is_set()  # Else its hand was closed under it.
+                self._claims.ends(name, unit, str(error) if is_failed else "")
                 if error is not None:
                     left.stop()
                     return error
@@ -96,7 +101,9 @@ class Crew:
             told = hand.ask({"step": number, "unit": unit})
             if "error" not in told:
                 return None
-            is_last = not left or not told["again"] or self._over.is_set()
+            if self._over.is_set():
+                break
+            is_last = not left or not told["again"]
             self._state.log("failed" if is_last else "retry", step=name, unit=unit, error=told["error"])
             if is_last or self._over.wait(pause):
                 break

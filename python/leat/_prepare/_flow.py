@@ -103,10 +103,31 @@ def read(path: str, text: str | None = None) -> Flow:
     if not isinstance(state, str):
         raise InvalidArgument(f"{path}: state = {state!r}; it is a folder or a URL")
     source["url"] = _place(folder, source["url"])
+    checked = tuple(_step(path, folder, number, step) for number, step in enumerate(steps, 1))
+    _check_source(path, source, checked)
     return Flow(
-        path, source, store, tuple(_step(path, folder, number, step) for number, step in enumerate(steps, 1)),
-        _place(folder, state) if "state" in told else os.path.abspath(state),
+        path, source, store, checked, _place(folder, state) if "state" in told else os.path.abspath(state)
     )  # fmt: skip
+
+
+def _check_source(path: str, source: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> None:
+    """Raises `leat.InvalidArgument` if a step would read other data than the source: commands take its URL alone."""
+    is_packed = False
+    for number, step in enumerate(steps, 1):
+        kind = step["do"]
+        if kind == "warm" and not is_packed and "url" not in step:
+            for key in ("as_of", "manifest", "tokens", "megatron"):
+                if source.get(key):
+                    raise InvalidArgument(
+                        f"{path}, step {number} (warm) would read the folder at [source] url, and not what {key} says: "
+                        "put a pack before it, or give it a url"
+                    )
+        if kind == "index" and step.get("publish") and source.get("as_of"):
+            raise InvalidArgument(
+                f"{path}, step {number} (index): publish would put the objects of now into the catalogue, and not "
+                "those of [source] as_of: leave out one of them"
+            )
+        is_packed = is_packed or kind == "pack"
 
 
 def _step(path: str, folder: str, number: int, given: Any) -> dict[str, Any]:

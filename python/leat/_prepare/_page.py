@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pathlib
 import threading
 import time
 import uuid
@@ -12,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from leat._prepare._claims import Claims
+from leat._prepare._claims import PATIENCE, Claims
 from leat._prepare._flow import Flow
 from leat._prepare._left import Left
 from leat._prepare._state import State
@@ -87,12 +88,11 @@ class Page:
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        with self._lock:
+            self._seen.is_last = kind is not None or not self._goes_on  # A watch has another round.
+            self._seen.said = "done" if kind is None else f"ended: {error or kind.__name__}"
         self._over.set()
-        self._thread.join()
-        self._seen.is_last = kind is not None or not self._goes_on  # A watch has another round.
-        self._seen.said = "done" if kind is None else f"ended: {error or kind.__name__}"
-        with contextlib.suppress(Error, OSError):  # The error on its way says more.
-            self._write()
+        self._thread.join(None if kind is None else PATIENCE)
 
     def begins(self, number: int, left: Left) -> None:
         """A step begins."""
@@ -117,6 +117,8 @@ class Page:
             with contextlib.suppress(Error, OSError):  # The next one may succeed; the flow does not wait for its page.
                 self._write()
             wait = max(_EVERY, 10 * (time.monotonic() - begun))
+        with contextlib.suppress(Error, OSError):  # An error that ends the call says more.
+            self._write()
 
     def _write(self) -> None:
         with self._lock:
@@ -135,10 +137,12 @@ class Page:
             if now:
                 seen.done |= {(now[0].name, unit) for unit in now[1].done_of(_failed_units(workers, now[0].name))}
             made = page(seen)
-        draft = f"{self._path}.{uuid.uuid4().hex[:8]}"
-        with open(draft, "w", encoding="utf-8") as file:
-            file.write(made)
-        os.replace(draft, self._path)
+        draft = pathlib.Path(f"{self._path}.{uuid.uuid4().hex[:8]}")
+        try:
+            draft.write_text(made, encoding="utf-8")
+            os.replace(draft, self._path)
+        finally:
+            draft.unlink(missing_ok=True)
 
 
 def rate_of(history: deque[tuple[float, int]], count: int) -> tuple[float | None, float | None]:

@@ -15,7 +15,7 @@ from leat._prepare._steps import Step, do
 from leat.errors import InvalidArgument
 
 _known: dict[str, tuple[Flow, State, dict[int, Step]]] = {}
-"""A process of Ray keeps this of a flow, by its digest: another task of the flow finds it."""
+"""A process of Ray keeps this of the last flow, by its digest: another task of the flow finds it."""
 
 
 def tasks(count: int, address: str | None) -> Hands:
@@ -45,7 +45,11 @@ def tasks(count: int, address: str | None) -> Hands:
 def _do(told: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
     """The task."""
     flow = Flow(**told)
-    _, state, steps = _known.setdefault(flow.digest + flow.state, (flow, State(flow), {}))
+    key = flow.digest + flow.state
+    if key not in _known:
+        _known.clear()  # Each round of a watch is a flow, with datasets of its own.
+        _known[key] = flow, State(flow), {}
+    _, state, steps = _known[key]
     return do(flow, state, steps, asked)
 
 
@@ -55,10 +59,13 @@ class _Task:
     def __init__(self, ray: Any, remote: Any, flow: dict[str, Any]) -> None:
         self._ray, self._remote, self._flow = ray, remote, flow
         self._running: Any = None
+        self._is_closed = False
 
     def ask(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Does a unit; what the answer says."""
         self._running = self._remote.remote(self._flow, asked)
+        if self._is_closed:  # close() may not have seen it.
+            self.close()
         try:
             return self._ray.get(self._running)
         except self._ray.exceptions.RayError as error:  # Its process or its node died; do() tells all else.
@@ -69,6 +76,7 @@ class _Task:
 
     def close(self) -> None:
         """Cancels what it is doing."""
+        self._is_closed = True
         running = self._running
         if running is not None:
             self._ray.cancel(running, force=True)

@@ -58,7 +58,10 @@ def run(flow: Flow, part: Part) -> tuple[dict[str, Any], bool]:
         crew = stack.enter_context(Crew(part.hands(flow, claims.locks), state, claims, part.retries))
         ended = [_done(step, crew, claims, page) for step in steps]
         # All that was done, and nothing of when, by whom or how often it was begun.
-        told = {"flow": flow.digest, "source": state.note("source"), "steps": ended}
+        source = state.note("source")
+        if source is not None:
+            source.pop("nonce", None)  # That of the call that noted it; see State.create().
+        told = {"flow": flow.digest, "source": source, "steps": ended}
         return claims.once("manifest", lambda: told), True
 
 

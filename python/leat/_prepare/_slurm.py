@@ -48,7 +48,8 @@ def script_of(flow: Flow, state: State, options: argparse.Namespace) -> str:
         if not re.fullmatch(r"-[^\n\r]+", line):
             raise InvalidArgument(f"--sbatch={line}: it is one option of sbatch, such as --sbatch=--partition=cpu")
     name = re.sub(r"[^\w.-]", "-", os.path.basename(flow.path).removesuffix(".toml"))
-    outputs = os.path.join(state.log_place or os.getcwd(), "slurm-%A-%a.out")
+    folder = (state.log_place or os.getcwd()).replace("%", "%%")  # Slurm puts numbers in the place of %A.
+    outputs = os.path.join(folder, "slurm-%A-%a.out")
     words = [os.path.abspath(find_binary()), "prepare", os.path.abspath(flow.path), "--processes",
              str(options.processes), "--retries", str(options.retries), "--lease", f"{options.lease:g}"]  # fmt: skip
     if options.watch is not None:
@@ -79,4 +80,4 @@ def _quoted(path: str) -> str:
     """
     if re.search(r"[\n\r\"\\]", path):
         raise InvalidArgument(f"{path!r}: Slurm cannot name such a file; give a state = without these letters")
-    return f'"{path}"' if re.search(r"\s|'", path) else path
+    return f'"{path}"' if re.search(r"[\s'#]", path) else path  # A comment begins at #.

@@ -13,7 +13,6 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy as np
 
 from leat import _native, errors
 from leat._formats._table._manifest import is_local, local_folder
+from leat._pool import threads
 from leat._prepare._flow import Flow
 from leat._prepare._state import State
 from leat._shards import _write
@@ -56,8 +56,10 @@ class Step(ABC):
             return dataset
         if told is None:
             noted = {"digest": dataset.digest, "samples": len(dataset), "bytes": dataset.nbytes}
-            self.state.write("source", noted if versions is None else {**noted, "versions": versions})
-            return dataset
+            noted = noted if versions is None else {**noted, "versions": versions}
+            if self.state.create("source", noted):
+                return dataset
+            told = self.state.note("source") or {}  # Another call was quicker, or the bucket slow.
         of_versions = {versions, told.get("versions")} - {None}  # A listing without ETags says nothing of them.
         if told.get("digest") != dataset.digest or len(of_versions) > 1:
             raise InvalidArgument(
@@ -72,7 +74,7 @@ class Step(ABC):
 
     def missing(self) -> list[int]:
         """The units that are not done, each looked at."""
-        with ThreadPoolExecutor(_LOOKERS, "leat-prepare") as pool:
+        with threads(_LOOKERS, "leat-prepare") as pool:
             is_done = list(pool.map(self.is_done, range(self.count())))
         return [unit for unit, has_note in enumerate(is_done) if not has_note]
 
@@ -225,6 +227,8 @@ class Pack(Step):
     def end(self) -> dict[str, Any]:
         shards = _write.found(self._plan, self._place)
         told = _write.end(self._plan, self._place, [shards[number] for number in range(self.count())])
+        if is_local(self.given["dest"]):  # All shards are there, so nobody writes any more.
+            _write.remove_drafts(self.given["dest"])
         return {**told, "sha256": [shards[number]["sha256"] for number in range(self.count())]}
 
 

@@ -485,13 +485,22 @@ def fresh(batch: Any) -> Any:
     """The batch as a loader would give it anew: a script may take it apart, and work in its arrays.
 
     Containers are made anew, and so are arrays in memory of at most COPIED_BYTES. Others stay as they are: a copy
-    would be part of the step.
+    would be part of the step. So does what raises when it is looked at.
     """
+    try:
+        return _fresh(batch)
+    except Exception:  # A class may lack what others of its kind have: a sparse tensor has no nbytes.
+        return batch
+
+
+def _fresh(batch: Any) -> Any:
     if isinstance(batch, collections.abc.MutableMapping):
         made = copy.copy(batch)
-        for key in list(batch):
+        for key in list(batch.keys()):  # Iterating over a TensorDict gives its rows.
             made[key] = fresh(batch[key])
         return made
+    if is_ragged(batch):
+        return type(batch)(fresh(batch.values), fresh(batch.offsets), fresh(batch.shapes))
     if type(batch) is list:
         return [fresh(one) for one in batch]
     if type(batch) is tuple:

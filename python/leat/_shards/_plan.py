@@ -37,6 +37,10 @@ class Plan:
     """The samples of each shard: from the first up to the second."""
     resizer: Resizer | None
     digest: str
+    said: Mapping[str, Any]
+    """All that `digest` is of, but for the version of Leat."""
+    version: str
+    """That of Leat: another one may write other bytes."""
     versions: str | None = None
     """Identifies the versions of the source's objects; None: nobody knows them."""
 
@@ -57,16 +61,21 @@ def plan_of(
     FORMATS[format].check(chosen)
     _check_all_have_some(dataset, chosen)
     if resizer is not None:
-        resizer.fields = pictures_of(chosen, _measured(dataset))
+        resizer.fields = pictures_of(chosen, _measured(dataset, chosen))
     ratio = 1.0 if resizer is None else _ratio_of(dataset, chosen, resizer)
     ranges = cut(_sizes_of(dataset, chosen) * ratio, shard_bytes)
     said = {
         "data": dataset.digest, "format": format, "ranges": ranges,
         "resize": resize, "quality": quality if resize else None,
-        "fields": [[field.name, field.kind, field.ending] for field in chosen], "version": __version__,
+        "fields": [[field.name, field.kind, field.ending] for field in chosen],
     }  # fmt: skip
-    digest = hashlib.sha256(json.dumps(said).encode()).hexdigest()
-    return Plan(dataset, format, chosen, ranges, resizer, digest, versions_of(dataset))
+    digest = digest_of(said, __version__)
+    return Plan(dataset, format, chosen, ranges, resizer, digest, said, __version__, versions_of(dataset))
+
+
+def digest_of(said: Mapping[str, Any], version: str) -> str:
+    """The digest of a plan that says this, by that version of Leat."""
+    return hashlib.sha256(json.dumps({**said, "version": version}).encode()).hexdigest()
 
 
 def versions_of(dataset: Dataset) -> str | None:
@@ -161,10 +170,17 @@ def _check_all_have_some(dataset: Dataset, fields: Sequence[Field]) -> None:
     )
 
 
-def _measured(dataset: Dataset) -> Iterator[dict[str, Any]]:
-    """Some samples, from the first to the last."""
-    for number in np.unique(np.linspace(0, len(dataset) - 1, _MEASURED).astype(int)).tolist():
+def _measured(dataset: Dataset, fields: Sequence[Field] = ()) -> Iterator[dict[str, Any]]:
+    """Some samples, from the first to the last; and for each of the fields that samples lack, some that have it."""
+    chosen = [_some_of(np.arange(len(dataset)))]
+    chosen += [_some_of(np.flatnonzero(dataset.has(field.name))) for field in fields if not field.has_all]
+    for number in np.unique(np.concatenate(chosen)).tolist():
         yield dataset[number]
+
+
+def _some_of(numbers: np.ndarray) -> np.ndarray:
+    """At most _MEASURED of them, from the first to the last."""
+    return numbers[np.linspace(0, len(numbers) - 1, min(len(numbers), _MEASURED)).astype(int)]
 
 
 def _ratio_of(dataset: Dataset, fields: Sequence[Field], resizer: Resizer) -> float:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from leat._batches._ragged import Ragged
 from leat._dataset import Dataset
+from leat._pool import threads
 
 Row = Mapping[str, Any]
 """By field: bytes, an int, a float, a str, an array, or None."""
@@ -80,7 +80,7 @@ def rows_of(dataset: Dataset, fields: Sequence[Field]) -> Iterator[dict[str, Any
 
 def _one_by_one(dataset: Dataset, fields: Sequence[Field]) -> Iterator[dict[str, Any]]:
     """For samples that lack fields, which a batch must have."""
-    with ThreadPoolExecutor(_READERS, "leat-pack") as pool:
+    with threads(_READERS, "leat-pack") as pool:
         for begin in range(0, len(dataset), 4 * _READERS):
             some = range(begin, min(begin + 4 * _READERS, len(dataset)))
             for sample in pool.map(dataset.__getitem__, some):

@@ -1,30 +1,36 @@
 """Writes shards by a plan. Each is whole or not there, and the index comes last.
 
-Beside the shards, DEST has hidden objects: `.leat/pack/plan`, whose content is the plan's digest and, in a
-second line, the versions of the source's objects if anybody knows them; and
-`.leat/pack/NAME.json` for each shard that was written. So a call that was killed loses at most the
-shards that it was writing, and a call with another plan is refused.
+Beside the shards, DEST has hidden objects: `.leat/pack/plan`, whose content is the plan's digest, in a line of
+its own the versions of the source's objects if anybody knows them, and last `leat-` with the version of Leat; and
+`.leat/pack/NAME.json` for each shard that was written. So a call that was killed loses at most the shards
+that it was writing, and a call with another plan is refused.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from itertools import groupby, islice
 from typing import Any
 
 from leat import _native
 from leat._formats._table._manifest import is_local, local_folder
-from leat._shards._plan import FORMATS, Plan
+from leat._pool import threads
+from leat._shards._plan import FORMATS, Plan, digest_of
 from leat._shards._row import rows_of
 from leat._storage import checked_storage, native_storage
 from leat.errors import InvalidArgument
 
 _FOLDER = ".leat/pack"
 _MOST_NOTE_BYTES = 1 << 16
+_BY = "leat-"
+_DRAFT = ".leat-write-"
+"""How a file is called until it is whole: this, the number of the process, and more."""
 
 
 def write(
@@ -47,20 +53,16 @@ def write(
     done = found(plan, place)
     there = len(done)
     tell = progress or (lambda *_: None)
-    with ThreadPoolExecutor(uploads, "leat-pack") as pool:
+    with threads(uploads, "leat-pack") as pool:
         waiting: set[Future[tuple[int, dict[str, Any]]]] = set()
-        try:
-            for number, data in _shards(plan, done):
-                waiting.add(pool.submit(_put, plan, place, number, data))
-                del data
-                if len(waiting) >= uploads:
-                    ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                    done.update(future.result() for future in ended)
-                    tell(len(done), len(plan.ranges))
-            done.update(future.result() for future in waiting)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+        for number, data in _shards(plan, done):
+            waiting.add(pool.submit(_put, plan, place, number, data))
+            del data
+            if len(waiting) >= uploads:
+                ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                done.update(future.result() for future in ended)
+                tell(len(done), len(plan.ranges))
+        done.update(future.result() for future in waiting)
     tell(len(done), len(plan.ranges))
     return {**end(plan, place, [done[number] for number in range(len(plan.ranges))]), "there": there}
 
@@ -92,12 +94,11 @@ def is_begun(plan: Plan, place: Any) -> bool:
     # Another call may write its plan, and shards of it, meanwhile.
     strange = [name for name in (form.name_of(0), "index.json") if place.size(name) is not None]
     if place.size(f"{_FOLDER}/plan") is not None:
-        before = place.read(f"{_FOLDER}/plan", _MOST_NOTE_BYTES).decode(errors="replace").split()
+        words = place.read(f"{_FOLDER}/plan", _MOST_NOTE_BYTES).decode(errors="replace").split()
+        by = "".join(word.removeprefix(_BY) for word in words if word.startswith(_BY))
+        before = [word for word in words if not word.startswith(_BY)]
         if before[:1] != [plan.digest]:
-            raise InvalidArgument(
-                f"{place.url_of('')} has shards of other data, or of other options: give an empty place, or the call that "
-                "wrote them"
-            )
+            raise _other_plan(plan, place, before, by)
         if plan.versions is not None and before[1:] not in ([], [plan.versions]):
             raise InvalidArgument(
                 f"{place.url_of('')} has shards of {plan.dataset.url} as it was before some of its objects were written "
@@ -109,9 +110,37 @@ def is_begun(plan: Plan, place: Any) -> bool:
     return False
 
 
+def _other_plan(plan: Plan, place: Any, before: Sequence[str], by: str) -> InvalidArgument:
+    """Why a place with the shards of another plan is refused; `by`: the version of Leat that wrote it, or ""."""
+    if by and before[:1] == [digest_of(plan.said, by)]:
+        return InvalidArgument(
+            f"{place.url_of('')} has shards that Leat {by} wrote, and those of this Leat, {plan.version}, may differ: "
+            f"finish it with Leat {by}, or give an empty place"
+        )
+    older = "" if by else f", or of another version of Leat (this one is {plan.version})"
+    return InvalidArgument(
+        f"{place.url_of('')} has shards of other data, or of other options{older}: give an empty place, or the call "
+        "that wrote them"
+    )
+
+
 def begin(plan: Plan, place: Any) -> None:
     """Claims the place for the plan, where `is_begun` has found nothing."""
-    place.write(f"{_FOLDER}/plan", "\n".join(filter(None, [plan.digest, plan.versions])).encode())
+    words = [plan.digest, plan.versions, f"{_BY}{plan.version}"]
+    place.write(f"{_FOLDER}/plan", "\n".join(filter(None, words)).encode())
+
+
+def remove_drafts(dest: str) -> None:
+    """Removes from a folder what killed writes left in it.
+
+    REQUIRES: nobody on another machine writes there any more; of this machine's, those are left alone that do.
+    """
+    folder = pathlib.Path(local_folder(dest))
+    for draft in [*folder.glob(f"{_DRAFT}*"), *(folder / _FOLDER).glob(f"{_DRAFT}*")]:
+        pid = draft.name.removeprefix(_DRAFT).partition("-")[0]
+        if pid.isdecimal() and not os.path.exists(f"/proc/{pid}"):
+            with contextlib.suppress(OSError):  # It may be another user's.
+                draft.unlink()
 
 
 def notes_of(dest: str) -> str:
@@ -121,7 +150,7 @@ def notes_of(dest: str) -> str:
 
 def found(plan: Plan, place: Any) -> dict[int, dict[str, Any]]:
     """The notes of the shards that are there, by number."""
-    with ThreadPoolExecutor(16, "leat-pack") as pool:
+    with threads(16, "leat-pack") as pool:
         looked = pool.map(lambda number: found_one(plan, place, number), range(len(plan.ranges)))
         return {number: told for number, told in enumerate(looked) if told is not None}
 
@@ -164,7 +193,7 @@ def _resized(plan: Plan, rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, A
     def smaller(row: dict[str, Any]) -> dict[str, Any]:
         return {name: resizer(value) if name in resizer.fields and value else value for name, value in row.items()}
 
-    with ThreadPoolExecutor(None, "leat-resize") as pool:
+    with threads(None, "leat-resize") as pool:
         while some := list(islice(rows, 64)):
             yield from pool.map(smaller, some)
 

@@ -215,7 +215,13 @@ def _of_loader(loader: Loader, decode: Decode) -> Page:
         raise InvalidArgument("leat.show: the loader's epoch is over; call set_epoch()")
     given = delivery._names._others
     if isinstance(batch, tuple):
-        names = [given.get(name, name) for name in (delivery.fields or loader._native.field_names)]
+        names = delivery.names(loader._native.field_names)
+        if len(names) != len(batch):
+            there = "is 1 field" if len(names) == 1 else f"are {len(names)} fields"
+            raise InvalidArgument(
+                f"leat.show: a function made the batch a tuple of {len(batch)} values, and there {there}; show the "
+                "dataset with ops="
+            )
         batch = dict(zip(names, batch))
     if not isinstance(batch, Mapping):
         raise InvalidArgument(

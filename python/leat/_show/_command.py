@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import importlib
 import importlib.util
 import inspect
@@ -83,12 +84,13 @@ def _chains_of(given: Sequence[str]) -> Any:
 
 
 def _chain_named(text: str) -> list[_ops.Op]:
-    if text.partition(":")[0].endswith(".py") or not _is_words(text):
+    is_file = text.partition(":")[0].endswith(".py")
+    if is_file or not _is_words(text):
         found = _object_named("--ops", text)
         found = found() if inspect.isfunction(found) else found
         if not isinstance(found, (list, tuple)) or not all(isinstance(op, _ops.Op) for op in found):
             raise InvalidArgument(f"--ops {text}: {found!r} is no list of leat.ops")
-        return list(found)
+        return [_in_threads(op) for op in found] if is_file else list(found)
     classes = _classes()
     chain = []
     for name, params in _native.ops_of_words(text):
@@ -97,6 +99,15 @@ def _chain_named(text: str) -> list[_ops.Op]:
         _ops.Op.__init__(op, values, values.pop("field", None), values.pop("to", None))
         chain.append(op)
     return chain
+
+
+def _in_threads(op: _ops.Op) -> _ops.Op:
+    """The op of a file: another process would not find the module that this one has made of it."""
+    if not isinstance(op, _ops.Python) or op.workers == "threads":
+        return op
+    made = copy.copy(op)
+    made.workers = "threads"
+    return made
 
 
 def _is_words(text: str) -> bool:

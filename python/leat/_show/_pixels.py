@@ -12,6 +12,8 @@ import numpy as np
 from leat.ops import Chain, DecodeImage, Resize
 
 LONGEST_SIDE = 224
+_MOST_SIDE = 65_535
+"""The longest that `Resize` takes: from more rows or columns, each n-th is shown."""
 COLORS = (
     (10, 92, 184), (196, 84, 0), (10, 122, 75), (138, 58, 176), (179, 38, 30), (120, 130, 0), (0, 130, 145),
     (140, 90, 55), (230, 90, 160), (90, 90, 220), (60, 170, 60), (220, 160, 0),
@@ -60,7 +62,8 @@ def thumbnail(pixels: np.ndarray) -> np.ndarray:
     sides = fitted(*pixels.shape[:2])
     if sides == pixels.shape[:2]:
         return pixels
-    return np.asarray(_resizer(sides)(np.ascontiguousarray(pixels)))
+    rows, columns = (-(-side // _MOST_SIDE) for side in pixels.shape[:2])
+    return np.asarray(_resizer(sides)(np.ascontiguousarray(pixels[::rows, ::columns])))
 
 
 @lru_cache(maxsize=64)

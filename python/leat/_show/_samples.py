@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 READER = "leat-show"
 """The name of threads that read."""
 _READERS = 16
+_AHEAD = 2 * _READERS
+"""Samples that are read, or under way, before somebody takes them."""
 _PATIENCE_SECONDS = 1.0
 """For reads that nobody wants any more."""
 _Read = TypeVar("_Read")
@@ -122,36 +125,42 @@ def stored(dataset: Dataset, samples: Sequence[int]) -> Iterator[dict[str, Any] 
 
 def _read_ahead(read: Callable[[int], _Read], samples: Sequence[int]) -> Iterator[_Read]:
     """As map() has it, some at a time. Ctrl-C does not wait for a read that waits for its store."""
-    waiting: queue.SimpleQueue[tuple[Future[_Read], int]] = queue.SimpleQueue()
-    results: list[Future[_Read]] = [Future() for _ in samples]
-    for pair in zip(results, samples):
-        waiting.put(pair)
+    waiting: queue.SimpleQueue[tuple[Future[_Read], int] | None] = queue.SimpleQueue()
+    ahead: deque[Future[_Read]] = deque()
     is_over = threading.Event()
 
     def work() -> None:
-        while not is_over.is_set():
-            try:
-                result, number = waiting.get_nowait()
-            except queue.Empty:
-                return
-            try:
-                result.set_result(read(number))
-            except BaseException as error:
-                result.set_exception(error)
+        while (pair := waiting.get()) is not None and not is_over.is_set():
+            _settle(read, *pair)
+            del pair  # It has the sample.
 
     threads = [
-        threading.Thread(target=work, name=READER, daemon=True) for _ in range(min(_READERS, len(results)))
+        threading.Thread(target=work, name=READER, daemon=True) for _ in range(min(_READERS, len(samples)))
     ]  # fmt: skip
     for thread in threads:
         thread.start()
     try:
-        for result in results:
-            yield result.result()
+        for number in samples:
+            if len(ahead) == _AHEAD:
+                yield ahead.popleft().result()
+            ahead.append(Future())
+            waiting.put((ahead[-1], number))
+        while ahead:
+            yield ahead.popleft().result()
     finally:
         is_over.set()
+        for _ in threads:
+            waiting.put(None)
         latest = time.monotonic() + _PATIENCE_SECONDS
         for thread in threads:
             thread.join(max(0.0, latest - time.monotonic()))
+
+
+def _settle(read: Callable[[int], _Read], result: Future[_Read], number: int) -> None:
+    try:
+        result.set_result(read(number))
+    except BaseException as error:
+        result.set_exception(error)
 
 
 def _sample(dataset: Dataset, number: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Sequence
 
 from leat import _functions
@@ -122,8 +123,7 @@ class Python(Op):
         return self.draws and not sees_all and "independent" not in self._params
 
     def __repr__(self) -> str:
-        name = getattr(self.function, "__qualname__", repr(self.function))
-        return f"Python({name}, per={self.per!r})"
+        return f"Python({_name_of(self.function)}, per={self.per!r})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Python):
@@ -140,6 +140,13 @@ class Python(Op):
         return _functions.call_per_batch(
             self.function, place, self._field, self.global_rng
         )
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    """Its name, or that of its class, for messages: its own repr() may be long, or show a password that it holds."""
+    if isinstance(function, functools.partial):
+        return f"partial({_name_of(function.func)})"
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
 class Filter(Python):
@@ -192,7 +199,7 @@ class Filter(Python):
         super().__init__(_Keep(function, name), field=field, fields=fields, workers=workers)
         self._params["filters"] = True
         self.name = name
-        self._called = getattr(function, "__qualname__", repr(function))
+        self._called = _name_of(function)
 
     def __repr__(self) -> str:
         return f"Filter({self._called}, name={self.name!r})"
