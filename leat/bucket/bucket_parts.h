@@ -33,7 +33,7 @@ struct BucketParts {
   const Folder folder;
   ObjectCache objects;
   FolderCache folders;
-  /// Of the paths of objects. Held while a write looks at the object and
+  /// Those of objects' paths. Held while a write looks at the object and
   /// publishes, which is a few calls to the file system and no bytes.
   PathLocks writes;
   Uploads uploads;

@@ -43,7 +43,7 @@ class DraftObject {
 };
 
 /// Removes the drafts in `folder` that no DraftObject holds, in any process: a
-/// server that was killed left them. What cannot be looked at stays.
+/// server that was killed left them. A file that cannot be looked at stays.
 void remove_dead_drafts(const std::string& folder);
 
 }  // namespace leat

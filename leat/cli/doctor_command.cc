@@ -106,7 +106,8 @@ Result<std::string> reach_named(const OpenedStore& opened,
           : fmt::format("; the first of {} objects", names.size()));
 }
 
-/// Of a folder that cannot be listed.
+/// The same for a folder that cannot be listed: all that can be asked for is a
+/// catalogue.
 Result<void> reach_catalogue(const std::string& url, const OpenedStore& opened,
                              const std::stop_token& stop, Finding& finding) {
   const TimePoint begin = SteadyClock().now();
