@@ -16,12 +16,13 @@ namespace leat {
 Result<std::string> read_text(const std::string& path,
                               std::uint64_t most_bytes);
 
-/// Replaces a file, or creates it. On a full disk the file stays as it was; a
-/// link, a pipe or a device, and a file in whose folder there may be no other,
-/// is written in place. Blocks.
+/// Replaces a file, which keeps its mode, or creates it. On a full disk the
+/// file stays as it was; a link, a pipe or a device, and a file in whose folder
+/// there may be no other, is written in place. Blocks.
 ///
 /// Errors:
-///   kUnavailable  it cannot be written
+///   kPermissionDenied  it is protected against writing
+///   kUnavailable       it cannot be written
 Result<void> write_text(const std::string& path, const std::string& text);
 
 }  // namespace leat
