@@ -1,11 +1,13 @@
 #include "leat/index/catalogue_search.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
+#include <charconv>
+#include <chrono>
 #include <filesystem>
+#include <random>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -277,9 +279,11 @@ Result<void> choose_unchecked(const PublishedPlace& place, Candidates all,
   return {};
 }
 
-std::vector<std::filesystem::path> earlier_of(const std::string& path) {
+/// Those that have the name of `path`, then `mark`, then anything.
+std::vector<std::filesystem::path> files_beside(const std::string& path,
+                                                std::string_view mark) {
   const std::string begin =
-      std::filesystem::path(path).filename().string() + ".of-";
+      std::filesystem::path(path).filename().string().append(mark);
   std::vector<std::filesystem::path> found;
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(
@@ -295,10 +299,31 @@ std::string earlier_path(const std::string& path, std::string_view digest) {
   return fmt::format("{}.of-{}", path, digest);
 }
 
-/// A name beside `path` that no other process or thread uses.
+constexpr std::string_view kLinkMark = ".link-";
+/// A link is needed for moments; clocks of machines differ by less than this.
+constexpr std::chrono::minutes kMostLinked{10};
+
+/// A name beside `path` that no other process or thread uses, of any machine,
+/// with the time: a link has the times of its file.
 std::string link_path(const std::string& path) {
-  static std::atomic<std::uint64_t> links = 0;
-  return fmt::format("{}.link-{}-{}", path, ::getpid(), ++links);
+  std::random_device draw;
+  return fmt::format("{}{}{}-{:08x}{:08x}", path, kLinkMark,
+                     now().time_since_epoch().count(), draw(), draw());
+}
+
+/// Those of processes that were killed before they removed them.
+void remove_lost_links(const std::string& path) {
+  const std::size_t begin =
+      std::filesystem::path(path).filename().string().size() + kLinkMark.size();
+  for (const std::filesystem::path& file : files_beside(path, kLinkMark)) {
+    const std::string name = file.filename().string();
+    std::uint32_t made_at = 0;  // So old is a name without a time.
+    (void)std::from_chars(name.data() + begin, name.data() + name.size(),
+                          made_at);
+    const std::chrono::sys_seconds made{std::chrono::seconds(made_at)};
+    std::error_code ignored;
+    if (now() - made > kMostLinked) std::filesystem::remove(file, ignored);
+  }
 }
 
 /// False if the file was replaced since this catalogue was read from it.
@@ -365,7 +390,7 @@ Result<Sought> seek_catalogue(const PublishedPlace& place,
     if (place.path) note_asked(*place.path);
     return sought;
   }
-  // What is published wins over an inventory, whatever the cache has.
+  // A published one wins over an inventory, whatever the cache has.
   if (options.refresh.is_automatic() && !all.published && all.cached &&
       is_of_another_inventory(place, sought.seen)) {
     sought.outdated = std::move(all.cached);
@@ -379,8 +404,8 @@ void keep_earlier(const std::optional<std::string>& path,
                   const OpenedCatalogue& outdated) {
   if (!path || outdated.file.empty()) return;
   std::error_code ignored;  // Without it, a resumed epoch is refused.
+  remove_lost_links(*path);
   const std::string link = link_path(*path);
-  std::filesystem::remove(link, ignored);
   std::filesystem::create_hard_link(outdated.file, link, ignored);
   if (still_holds(link, *outdated.catalogue)) {
     // One of the same digest may be there, whose objects had other versions.
@@ -389,7 +414,7 @@ void keep_earlier(const std::optional<std::string>& path,
   }
   // If both names are of one file already, the system renames nothing.
   std::filesystem::remove(link, ignored);
-  auto kept = earlier_of(*path);
+  auto kept = files_beside(*path, ".of-");
   std::ranges::sort(kept, {}, [&](const std::filesystem::path& file) {
     return std::filesystem::last_write_time(file, ignored);
   });

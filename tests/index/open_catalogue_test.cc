@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -333,6 +334,27 @@ TEST_F(OpenCatalogueTest, TheLatestEarlierOneOfADigestIsKept) {
        std::filesystem::recursive_directory_iterator(folder_)) {
     EXPECT_EQ(file.path().string().find(".link-"), std::string::npos);
   }
+}
+
+TEST_F(OpenCatalogueTest, ALinkThatAKilledProcessLeftIsRemoved) {
+  const auto before = open(*store_, {});
+  const std::string of_killed = before->file + ".link-1700000000-0123456789";
+  const std::string of_former_version = before->file + ".link-4711-1";
+  const auto now = std::chrono::floor<std::chrono::seconds>(
+      std::chrono::system_clock::now());
+  const std::string of_another =
+      before->file + ".link-" + std::to_string(now.time_since_epoch().count()) +
+      "-0123456789";
+  for (const auto& link : {of_killed, of_former_version, of_another}) {
+    std::filesystem::create_hard_link(before->file, link);
+  }
+  add_object("p/c/3");
+
+  ASSERT_TRUE(open(*store_, {}));
+
+  EXPECT_FALSE(std::filesystem::exists(of_killed));
+  EXPECT_FALSE(std::filesystem::exists(of_former_version));
+  EXPECT_TRUE(std::filesystem::exists(of_another)) << "it may still need it";
 }
 
 /// A job whose other node has listed.
