@@ -262,7 +262,8 @@ std::string job_key(const Env& env, const JobLoader& loader) {
   }
   // An allocation may hold several trainings, and an id may be given twice, but
   // only one training can meet at such a place.
-  if (const auto port = value_of(env, "MASTER_PORT")) {
+  const auto port = value_of(env, "MASTER_PORT");
+  if (port) {
     key +=
         fmt::format("{}:{} ", value_of(env, "MASTER_ADDR").value_or(""), *port);
   }
@@ -270,7 +271,8 @@ std::string job_key(const Env& env, const JobLoader& loader) {
     return fmt::format("{}.{}", ::getpid(),
                        SteadyClock().now().time_since_epoch().count());
   }
-  if (const auto step = value_of(env, "SLURM_STEP_ID")) {
+  // Ranks that meet at a place may each be a step of their own.
+  if (const auto step = value_of(env, "SLURM_STEP_ID"); step && !port) {
     key += fmt::format("step {} ", *step);
   }
   // The dataset is last, since a long text is cut.

@@ -53,9 +53,9 @@ struct JobLoader {
 };
 
 /// A key that all ranks of a job share and no other job of that time has. A
-/// loader of several ranks has it from the id that torchrun or Slurm gave, from
-/// the place where its ranks meet (MASTER_ADDR, MASTER_PORT) and Slurm's step,
-/// each where it is said; and from all of `loader`, so that a loader for
+/// loader of several ranks has it from the id that torchrun or Slurm gave, and
+/// from the place where its ranks meet (MASTER_ADDR, MASTER_PORT), or Slurm's
+/// step if no place is said; and from all of `loader`, so that a loader for
 /// training and one for evaluation are two jobs. With one rank, or with neither
 /// id nor place, the key is for this loader alone.
 ///

@@ -120,6 +120,17 @@ TEST(JobKeyTest, TrainingsOfOneAllocationOrIdAreJobsOfTheirOwn) {
   EXPECT_NE(key_of(first), key_of(second));
 }
 
+TEST(JobKeyTest, RanksThatMeetAreOneJobThoughEachIsAStepOfSlurm) {
+  JobVariables first = kSlurm;
+  first["MASTER_ADDR"] = "10.0.0.7";
+  first["MASTER_PORT"] = "29500";
+  JobVariables second = first;
+  first["SLURM_STEP_ID"] = "0";
+  second["SLURM_STEP_ID"] = "1";
+
+  EXPECT_EQ(key_of(first), key_of(second));
+}
+
 TEST(JobKeyTest, ALongDatasetHidesNothingElse) {
   const JobLoader first{.dataset = std::string(2 * kMostNameBytes, 'x'),
                         .world_size = 8};
