@@ -78,7 +78,8 @@ class Unprivileged {
     if (was_root_) is_so_ = ::seteuid(kSomeUser) == 0;
   }
   ~Unprivileged() {
-    if (was_root_) EXPECT_EQ(::seteuid(0), 0);
+    if (!was_root_) return;
+    EXPECT_EQ(::seteuid(0), 0);
   }
   Unprivileged(const Unprivileged&) = delete;
   Unprivileged& operator=(const Unprivileged&) = delete;
