@@ -8,6 +8,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import threading
 import time
 from typing import Any
 
@@ -46,7 +47,8 @@ class Clone:
         return {**os.environ, "PATH": f"{self.programs}:{os.environ['PATH']}", **more}
 
     def begin(self, script: str, **options: Any) -> subprocess.Popen[str]:
-        return subprocess.Popen(self.command(script), stderr=subprocess.PIPE, text=True, env=self.env(), **options)
+        return subprocess.Popen(self.command(script), stderr=subprocess.PIPE, text=True, env=self.env(),
+                                start_new_session=True, **options)  # fmt: skip
 
     def run(self, script: str, **env: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(self.command(script), capture_output=True, text=True, check=False, env=self.env(**env))
@@ -170,10 +172,15 @@ def lines_until(process: subprocess.Popen[str], told: str) -> list[str]:
     """Those that it says up to one that holds ``told``."""
     assert process.stderr is not None
     lines = []
-    for line in process.stderr:
-        lines.append(line)
-        if told in line:
-            return lines
+    limit = threading.Timer(30, os.killpg, (process.pid, signal.SIGKILL))
+    limit.start()
+    try:
+        for line in process.stderr:
+            lines.append(line)
+            if told in line:
+                return lines
+    finally:
+        limit.cancel()
     pytest.fail(f"it never said {told!r}: {lines}")
 
 
@@ -198,7 +205,7 @@ def is_alive(pid: int) -> bool:
 def test_no_aside_outlives_it(clone, end, status):
     clone.program("tools/long", 'echo $$ > "$1"; exec sleep 600')
     begin = 'aside "long" "$root/tools/long" "$root/pid"; until [ -s "$root/pid" ]; do sleep 0.02; done; say begun\n'
-    with clone.begin(begin + end, start_new_session=True) as process:
+    with clone.begin(begin + end) as process:
         try:
             lines_until(process, "begun")
             aside = int((clone.root / "pid").read_text())

@@ -231,4 +231,4 @@ def test_a_project_may_do_without_leat_where_a_library_is_missing(tmp_path, miss
     elif missing == "nothing":
         assert "-- leat: 1, \n" in done.stdout
     else:
-        assert f"-- leat: FALSE, Leat stands on {missing}," in done.stdout
+        assert f"-- leat: 0, Leat stands on {missing}," in done.stdout
