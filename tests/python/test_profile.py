@@ -649,7 +649,7 @@ class Objects(Dataset):
             self.read.value += 1
         return size
     def wait_for(self, count):
-        """Whether so much has been read; False once a second passes without a read, as where batches are replayed."""
+        # False once a second passes without a read, as where batches are replayed.
         seen, since = -1, time.monotonic()
         while self.read.value < count:
             if self.read.value > seen:

@@ -97,7 +97,10 @@ class RowOrder(EpochOrder):
         self._deals = {number: deal for number, deal in self._deals.items() if number == epoch - 1}
         if self._balance is None:
             return None
-        first_row = int(np.searchsorted(self.ends(), position, side="right"))
+        row_ends = self.ends()
+        first_row = int(np.searchsorted(row_ends, position, side="right"))
+        if position != (int(row_ends[first_row - 1]) if first_row else 0):
+            return None  # The state is of another order, which the engine refuses: it compares them.
         first, steps = self._steps_to_deal(self._balance, first_row)
         deal = deal_steps(self._balance, self._ranks, first, steps)
         if not self._reports and self._ranks > 1:
