@@ -649,12 +649,12 @@ class Objects(Dataset):
             self.read.value += 1
         return size
     def wait_for(self, count):
-        # False once a second passes without a read, as where batches are replayed.
+        # False once half a second passes without a read, as where batches are replayed.
         seen, since = -1, time.monotonic()
         while self.read.value < count:
             if self.read.value > seen:
                 seen, since = self.read.value, time.monotonic()
-            elif time.monotonic() - since > 1:
+            elif time.monotonic() - since > 0.5:
                 return False
             time.sleep(0.001)
         return True
@@ -662,9 +662,9 @@ class Objects(Dataset):
 if __name__ == "__main__":
     objects, reads = Objects(), True
     for number, batch in enumerate(DataLoader(objects, batch_size=4, num_workers=8), start=1):
-        # As many batches are ahead before each step, on a busy machine too.
-        reads = reads and objects.wait_for(min(4 * (number + AHEAD), 600))
         time.sleep(0.03)
+        # As many batches are ahead as each step ends, on a busy machine too.
+        reads = reads and objects.wait_for(min(4 * (number + AHEAD), 600))
 """
 
 
