@@ -279,6 +279,19 @@ def test_micro_batches_of_a_batch_are_told(corpus):
                 assert held.max() <= BUDGET * (1 if balance is None else 2)
 
 
+def test_micro_batches_are_told_beside_a_tuple_of_a_function(corpus):
+    budget = leat.TokenBudget(BUDGET, adds=("micro_batches",))
+    options = {"global_batch_size": 24, "epochs": 1, "rank": 1, "world_size": 4}
+    with load(corpus, budget, **options) as loader:
+        told = [batch["micro_batches"].tolist() for batch in loader]
+    pair = leat.ops.Python(lambda batch: (batch["index"], batch["tokens"]), per="batch")
+    with load(corpus, budget, ops=[pair], **options) as loader:
+        assert [edges.tolist() for _index, _tokens, edges in loader] == told
+    listed = leat.ops.Python(lambda batch: [batch["index"]], per="batch")
+    with load(corpus, budget, ops=[listed], **options) as loader, pytest.raises(leat.InvalidArgument, match="gave a list"):
+        next(iter(loader))
+
+
 def test_without_shuffling_an_epoch_is_the_same_each_time(corpus):
     with load(corpus, train=False, batch_size=4, epochs=2) as loader:
         first, second = ([documents_of(batch) for batch in loader] for _ in range(2))

@@ -238,11 +238,18 @@ class AddMicroBatches(BatchOp):
             _, epoch, position, rank = numbers
             assert self._order is not None
             ends = self._order.micro_batches_at(epoch, position, rank).astype(np.int32)
+            is_tuple = type(batch) is tuple  # A function before made one.
+            if not is_tuple and not isinstance(batch, dict):
+                fail(self, f"a function of batches gave a {type(batch).__name__}, to which TokenBudget(adds=) "
+                           "adds nothing; give a dict or a tuple there, or leave adds= out")  # fmt: skip
+            values = batch if is_tuple else batch.values()
+            arrays = (getattr(value, "values", value) for value in values)
+            like = next((each for each in arrays if hasattr(each, "dtype")), ends)
+            if is_tuple:
+                return (*batch, *(_like(like, ends) for _ in self.adds))
             for name in self.adds:
                 if name in batch:
                     fail(self, f"the batch has a field {name!r} already")
-            arrays = (getattr(value, "values", value) for value in batch.values())
-            like = next((each for each in arrays if hasattr(each, "dtype")), ends)
             return {**batch, **{name: _like(like, ends) for name in self.adds}}
 
         return call
