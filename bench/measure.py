@@ -11,7 +11,7 @@ import platform
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -54,6 +54,25 @@ def interleave(
             for key, value in way().items():
                 found[name].setdefault(key, []).append(value)
     return found
+
+
+def sweep(what: str, rate_of: Callable[[int], float], counts: Sequence[int], most: int) -> int:
+    """The number with the highest rate: not the end of the sweep, which goes on by twos, unless that is 1 or the most.
+
+    Args:
+        what: is tried, for the line that tells what was found.
+        counts: to begin with; 0 may be among them.
+    """
+    rates = {count: rate_of(count) for count in counts}
+    while True:
+        best = max(rates, key=rates.__getitem__)
+        print(f"{what}:", {n: round(rates[n], 1) for n in sorted(rates)}, f"best at {best}", file=sys.stderr)
+        if best == max(rates) and best < most:
+            rates[2 * best] = rate_of(2 * best)
+        elif best == min(rates) and best > 1:
+            rates[best // 2] = rate_of(best // 2)
+        else:
+            return best
 
 
 _published: tuple[pathlib.Path, str] | None = None  # The file, and the command.

@@ -136,9 +136,8 @@ def tell_dropin(rows: Rows) -> str:
 
 ABOUT_JOBS = (
     "Jobs train at once on the same photographs, 20 ms away, each in its own order. A table's title says how many "
-    "jobs, photographs and epochs there were, and the room of a row's caches. By the yardsticks `smooth` and `kept` "
-    "(on the benches' page) the room is 40 % of the size in which the pictures are kept; by `imagenet` it is 40 % of their decoded size, which "
-    "flatters caches. torch's DataLoader has no cache, and as many workers as were fastest in a sweep. In every "
+    "jobs, photographs and epochs there were, and the room of a row's caches. By `smooth` the room is 40 % of the size "
+    "in which the pictures are kept; by `imagenet` it is 40 % of their decoded size, which flatters caches. torch's DataLoader has no cache, and as many workers as were fastest in a sweep. In every "
     "epoch the bench verified that each photograph came once, and before, by hash, that each way "
     "delivers the pixels of a loader without a cache, and torch the files' bytes. *GETs* are of all jobs and epochs."
 )

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import Any
 
 import leat.testing
-from measure import interleave, report, spread
+from measure import interleave, report, spread, sweep
 
 BATCH = 16
 SAMPLE_BYTES = 49_152
@@ -97,24 +97,10 @@ class Bench:
         def rate(workers: int, ahead: int) -> float:
             return self.way(kind, library, workers, ahead)()["rate"]
 
-        workers = sweep(f"{library}, workers", lambda count: rate(count, AHEAD[kind]), [2, 4, 8], MOST_WORKERS)
+        workers = sweep(f"{library}, workers, samples/s", lambda count: rate(count, AHEAD[kind]), [2, 4, 8], MOST_WORKERS)
         start = [AHEAD[kind] // 2, AHEAD[kind], AHEAD[kind] * 2]
-        ahead = sweep(f"{library}, {workers} workers, ahead", lambda count: rate(workers, count), start, MOST_AHEAD)
+        ahead = sweep(f"{library}, {workers} workers, ahead, samples/s", lambda count: rate(workers, count), start, MOST_AHEAD)
         return workers, ahead
-
-
-def sweep(what: str, rate_of: Callable[[int], float], counts: list[int], most: int) -> int:
-    """The number that is fastest: not the sweep's end, unless that is 1 or the most."""
-    rates = {count: rate_of(count) for count in counts}
-    while True:
-        best = max(rates, key=rates.__getitem__)
-        print(f"{what}: samples/s:", {n: round(rates[n], 1) for n in sorted(rates)}, f"best at {best}", file=sys.stderr)
-        if best == max(rates) and best < most:
-            rates[2 * best] = rate_of(2 * best)
-        elif best == min(rates) and best > 1:
-            rates[best // 2] = rate_of(best // 2)
-        else:
-            return best
 
 
 def compared(found: dict[str, dict[str, list[float]]]) -> list[dict[str, Any]]:

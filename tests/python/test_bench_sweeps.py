@@ -10,14 +10,15 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("boto3", reason="boto3 is not installed")
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bench"))
+import dlio_bench  # noqa: E402
 import dropin_bench  # noqa: E402
-import readers_bench  # noqa: E402
+import measure  # noqa: E402
 import tune_opponent  # noqa: E402
 
 
 @pytest.mark.parametrize(("best", "counts"), [(0, [0, 1, 2, 4]), (1, [0, 1, 2, 4]), (16, [0, 1, 2, 4]), (2, [4, 8]), (64, [32])])
 def test_a_sweep_goes_on_while_its_best_is_at_an_end(best, counts):
-    assert dropin_bench.sweep_workers("case", lambda count: -abs(count - best), counts) == best
+    assert measure.sweep("case", lambda count: -abs(count - best), counts, 256) == best
 
 
 def test_each_case_of_local_data_has_torch_at_its_best(tmp_path, monkeypatch):
@@ -64,5 +65,24 @@ def test_the_sweep_of_readers_goes_on_while_its_best_is_at_an_end(best, counts):
         tried.append(count)
         return -abs(count - best)
 
-    assert readers_bench.sweep("case", rate_of, counts, 32) == best
+    assert measure.sweep("case", rate_of, counts, 32) == best
     assert best in (1, 32) or min(tried) < best < max(tried)
+
+
+def test_each_of_torchs_workers_has_its_batches_where_arrays_are_read():
+    pytest.importorskip("h5py", reason="h5py is not installed")
+    import arrays_bench
+
+    job = {"samples": 4096, "batch": 32, "epochs": 3}
+    for workers in (1, 2, 4, 8, 16):
+        epochs = arrays_bench.with_workers(job, workers, 4)["epochs"]
+        assert epochs >= 3 and epochs * 32 >= 20 * workers
+    assert arrays_bench.with_workers(job, 16, 4)["epochs"] == 10
+
+
+@pytest.mark.parametrize("name", dlio_bench.WORKLOADS)
+def test_each_of_dlios_workers_has_its_batches(name):
+    work = dlio_bench.WORKLOADS[name]
+    for workers in (0, 1, 2, 4, 8, 16, 32):
+        longer = dlio_bench.long_enough(work, workers)
+        assert longer.epochs >= work.epochs and longer.steps * longer.epochs >= 20 * workers
