@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("boto3", reason="boto3 is not installed")
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bench"))
+import deli_ways  # noqa: E402
 import dlio_bench  # noqa: E402
 import dropin_bench  # noqa: E402
 import measure  # noqa: E402
@@ -86,3 +87,20 @@ def test_each_of_dlios_workers_has_its_batches(name):
     for workers in (0, 1, 2, 4, 8, 16, 32):
         longer = dlio_bench.long_enough(work, workers)
         assert longer.epochs >= work.epochs and longer.steps * longer.epochs >= 20 * workers
+
+
+def test_the_server_of_deli_has_one_hand_as_its_model():
+    busy, most = [0], [0]
+
+    class Watched(deli_ways.Deli):
+        def _serve(self, missing):
+            busy[0] += 1
+            most[0] = max(most[0], busy[0])
+            super()._serve(missing)
+            busy[0] -= 1
+
+    job = {"fetch": 2, "threshold": 16, "items": 64, "start_seconds": 0.02, "sample_seconds": 0, "is_our_engine": False}
+    deli = Watched(job, lambda sample: b"%d" % sample)
+    assert [sample for batch in deli.epoch(list(range(32)), 8) for sample, _ in batch] == list(range(32))
+    deli.end()
+    assert most == [1] and busy == [0]
