@@ -24,6 +24,7 @@
 #include "leat/engine/sources.h"
 #include "leat/index/label_changes.h"
 #include "listing_board.h"
+#include "log.h"
 #include "text.h"
 
 namespace py = pybind11;
@@ -321,7 +322,10 @@ Dataset select(
 
 Dataset join(const std::vector<Dataset>& datasets,
              const std::string& part_field) {
-  return without_gil([&] { return join_datasets(datasets, part_field); });
+  Dataset joined =
+      without_gil([&] { return join_datasets(datasets, part_field); });
+  deliver_log();
+  return joined;
 }
 
 /// The values of a field that the catalogue holds: an array, or a list of str.
