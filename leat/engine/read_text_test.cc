@@ -102,7 +102,10 @@ TEST_F(WriteTextTest, AFileThatIsProtectedIsNotReplaced) {
 
   {
     const Unprivileged user;
-    if (!user.is_so()) GTEST_SKIP() << "this user may not become another one";
+    if (!user.is_so()) {
+      GTEST_SKIP() << "root without CAP_SETUID: it may write any file, and "
+                      "cannot become a user for whom one is protected";
+    }
     ASSERT_TRUE(write_text(path("other.html"), "new")) << "of the same folder";
 
     const Result<void> done = write_text(page, "new");
